@@ -7,33 +7,40 @@
 //! op enough, or more where that makes the iteration faster. A method then plans the [rest](rest): the trace
 //! without these tensors, whose ops have room set aside for them, on a link that is slower by what they take
 //! of it. What it decides is carried out [with them](visits), and timed with all copies as they are. So what
-//! a method decides about activations rests on an estimate of what the link has left; the plan's times do not.
+//! a method decides about activations rests on an estimate of what the link has left; the plan's times do not. Beside
+//! what the method decides is tried what needs no search ([dearest]), and of the fastest, what is left of memory and of the
+//! link is [put to use](refill).
+//!
+//! What moves, and which updates the host's processor runs, is chosen together: a few of both at first, and then what is near the
+//! fastest, with ever smaller steps ([trials]).
 //!
 //! Where the host's processor runs updates, some of them are tried there, from as many as it has done
 //! when the device is done up to all: their gradients leave, and the optimizer's state stays where it is.
 
+mod absences;
 pub(crate) mod bound;
+mod dearest;
+mod order;
+mod refill;
 mod rest;
+mod sets;
+mod trials;
 mod updates;
 mod visits;
 
 use std::collections::BTreeMap;
 
-use rayon::prelude::*;
 use schema::{Bytes, Direction, Nanos, OpId, Phase, Plan, Role, TensorId};
-use simulator::Infeasible;
 
 use crate::bound::resident;
-use crate::cut::needed_at_least;
-use crate::fit::{fewest, lower_where_it_fits, share};
+use crate::fit::{lower_where_it_fits, share};
 use crate::method::{Method, Offload, needs_swap};
-use crate::{Allowed, Monitor, PlanError, Problem, Result};
+use crate::{Allowed, Decided, Monitor, PlanError, Problem, Result};
 use rest::Rest;
-use updates::{ALL, given, homes_of, updatable};
-use visits::Stays;
-
-/// Of what need not move, all, half, a quarter and so on are tried, with so many steps.
-const HALVINGS: u32 = 6;
+use sets::HALVINGS;
+use trials::Trials;
+use updates::{ALL, homes_of, updatable};
+use visits::{FULL, Stays, TELLING};
 
 /// Where what outlives the iteration has room, moving it is looked into for so much of the time: the search for it takes
 /// several times as long as the one that keeps it.
@@ -57,15 +64,14 @@ const ROUGH_OPS: usize = 1_000_000;
 /// longer than all else, the fastest alone.
 const PACKED: usize = 4;
 
-/// Of so many choices of updates there, those with which it is fastest, all sets are tried.
-const CHOSEN: usize = 2;
-
 /// What a plan has on the host.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct There {
     homes: Vec<TensorId>,
     /// What the host's processor runs.
     updates: Vec<OpId>,
+    /// How far behind the device it may be for that, in parts of what all that it may run takes.
+    behind: u64,
 }
 
 /// Plans with homes on the host, as a method decides about the rest.
@@ -77,8 +83,14 @@ pub(crate) fn plan(method: &dyn Method, problem: &Problem, monitor: &dyn Monitor
     let rough_left = ROUGH_OPS / problem.trace.ops.len().max(1);
     let (best, failure) = (None, None);
     let mut trials = Trials { method, problem, monitor, movable, rough_left, best, failure };
-    // Of each choice of updates there the fewest sets, and some between them and all.
-    let mut left = trials.choices(|of| vec![of[0].clone(), of[of.len() / 2].clone()]);
+    // Of each choice of updates there some sets: few, of which the smallest leaves room for little, and more.
+    let mut left = trials.choices(|of| {
+        let fewest = if of[0].updates.is_empty() { 0 } else { of.len() / 4 };
+        let some = [fewest, of.len() / 4, of.len() / 2];
+        let mut some: Vec<There> = some.iter().map(|index| of[*index].clone()).collect();
+        some.dedup();
+        some
+    });
     // Where nothing there makes the fastest rough plan, it makes the fastest plan.
     let keeps = |of: &[(Nanos, There)]| {
         let [(kept, there), rest @ ..] = of else { return false };
@@ -88,25 +100,23 @@ pub(crate) fn plan(method: &dyn Method, problem: &Problem, monitor: &dyn Monitor
     if let Some(plan) = trials.best.take_if(|_| keeps) {
         return Ok(plan);
     }
-    let mut fastest: Vec<Vec<OpId>> = Vec::new();
-    for (_, there) in &left {
-        if fastest.len() < CHOSEN && !fastest.contains(&there.updates) {
-            fastest.push(there.updates.clone());
-        }
-    }
-    for updates in fastest {
-        let near = trials.sets(&updates).into_iter();
+    // With the updates there with which it is fastest, all sets.
+    if let Some((_, fastest)) = left.first().cloned() {
+        let near = trials.sets(&fastest.updates, fastest.behind).into_iter();
         let near = near.filter(|there| left.iter().all(|(_, tried)| tried != there));
         let near = near.take(trials.rough_left).collect();
-        left.extend(trials.round(near, ROUGHLY));
+        left.extend(trials.round(near, ROUGHLY, false));
     }
     left.sort_by_key(|(time, _)| *time);
+    trials.nearer(&mut left);
     let closer = if is_long(problem) { 1 } else { CLOSER };
     let fastest = left.iter().take(closer).map(|(_, there)| there.clone()).collect();
-    let mut order: Vec<There> = trials.round(fastest, CLOSELY).into_iter().map(|of| of.1).collect();
+    let mut order: Vec<There> =
+        trials.round(fastest, CLOSELY, true).into_iter().map(|of| of.1).collect();
     order.extend(left.into_iter().skip(closer).map(|(_, there)| there));
     // The fastest of which there are addresses.
-    let _ = order.into_iter().find(|there| !trials.round(vec![there.clone()], WHOLLY).is_empty());
+    let _ =
+        order.into_iter().find(|there| !trials.round(vec![there.clone()], WHOLLY, true).is_empty());
     trials.best.ok_or(trials.failure.unwrap_or(PlanError::Interrupted))
 }
 
@@ -134,111 +144,6 @@ fn is_long(problem: &Problem) -> bool {
     problem.trace.ops.len() > LONG
 }
 
-/// Sets that are tried, and the best plan so far.
-struct Trials<'a> {
-    method: &'a dyn Method,
-    problem: &'a Problem<'a>,
-    monitor: &'a dyn Monitor,
-    /// What may move, the first to do so first.
-    movable: Vec<TensorId>,
-    /// So many more rough plans may be made, those aside without which nothing is known.
-    rough_left: usize,
-    best: Option<Plan>,
-    failure: Option<PlanError>,
-}
-
-impl Trials<'_> {
-    /// Tries some sets without updates there, and with as many of them as make it fastest: with ever smaller steps
-    /// around what was fastest with larger ones. All that were tried, the fastest first.
-    fn choices(&mut self, some: impl Fn(&[There]) -> Vec<There>) -> Vec<(Nanos, There)> {
-        let updatable = updatable(self.problem, &self.movable);
-        let mut known = vec![Vec::new()];
-        let sets = self.sets(&[]);
-        let mut tried = if sets.is_empty() { Vec::new() } else { self.round(some(&sets), ROUGHLY) };
-        let (mut fastest, mut step) = (None::<(Nanos, u64)>, ALL / 4);
-        let mut behind: Vec<u64> = (0..=ALL).step_by(step as usize).collect();
-        while step > 0 {
-            for behind in behind {
-                let updates = given(self.problem, &updatable, behind);
-                if known.contains(&updates) {
-                    continue;
-                }
-                let sets = self.sets(&updates);
-                known.push(updates);
-                if !sets.is_empty() {
-                    let of = self.round(some(&sets), ROUGHLY);
-                    let best = of.first().map(|(time, _)| (*time, behind));
-                    fastest = fastest.into_iter().chain(best).min();
-                    tried.extend(of);
-                }
-            }
-            let Some((_, middle)) = fastest.filter(|_| self.rough_left > 0) else { break };
-            step /= 2;
-            behind = vec![middle.saturating_sub(step), (middle + step).min(ALL)];
-        }
-        tried.sort_by_key(|(time, _)| *time);
-        tried
-    }
-
-    /// The sets of tensors to try with these updates there; none, and a failure, where there are no such.
-    fn sets(&mut self, updates: &[OpId]) -> Vec<There> {
-        sets(self.problem, &self.movable, updates).unwrap_or_else(|error| {
-            self.failure.get_or_insert(error);
-            Vec::new()
-        })
-    }
-
-    /// Tries sets with a part of the evaluations: those with a plan, the fastest first. Addresses, which take long, are
-    /// looked for only of the fastest, and on short traces as long as there is no plan to fall back on.
-    fn round(&mut self, sets: Vec<There>, part: u64) -> Vec<(Nanos, There)> {
-        let evaluations = (self.problem.limits.evaluations / part).max(1);
-        let mut trial = self.problem.clone().with_evaluations(evaluations);
-        trial.is_rough = part > WHOLLY;
-        self.rough_left = self.rough_left.saturating_sub(sets.len());
-        let (method, monitor) = (self.method, self.monitor);
-        let plan = |there: &There, packed: bool| {
-            plan_with(method, &trial, there, Stays::Some, packed, monitor)
-        };
-        let mut tried = Vec::new();
-        let mut sets = sets.into_iter();
-        let falls_back = part < ROUGHLY || !is_long(self.problem);
-        while falls_back
-            && self.best.is_none()
-            && let Some(there) = sets.next()
-        {
-            self.note(plan(&there, true), there, &mut tried);
-        }
-        let sets: Vec<There> = sets.collect();
-        let found: Vec<_> = sets.par_iter().map(|there| plan(there, part < ROUGHLY)).collect();
-        for (there, found) in sets.into_iter().zip(found) {
-            self.note(found, there, &mut tried);
-        }
-        tried.sort_by_key(|(time, _)| *time);
-        tried
-    }
-
-    /// Keeps what came of a set.
-    fn note(
-        &mut self,
-        found: Result<(Nanos, Option<Plan>)>,
-        there: There,
-        tried: &mut Vec<(Nanos, There)>,
-    ) {
-        match found {
-            Ok((time, plan)) => {
-                tried.push((time, there));
-                let best = self.best.as_ref().map(|best| best.predicted.iteration);
-                if let Some(plan) = plan.filter(|_| best.is_none_or(|best| time < best)) {
-                    self.monitor.found(time);
-                    self.best = Some(plan);
-                }
-            }
-            Err(PlanError::Interrupted) => {}
-            Err(error) => self.failure = self.failure.take().or(Some(error)),
-        }
-    }
-}
-
 /// Plans in which the host's processor runs all updates that it may, as a method decides about the rest.
 ///
 /// # Errors
@@ -259,10 +164,10 @@ pub(crate) fn offloaded(
         return Err(PlanError::NotApplicable { what });
     }
     let homes = homes_of(problem, &updates);
-    let there = There { homes, updates };
+    let there = There { homes, updates, behind: ALL };
     check_times(problem, &there.homes)?;
     let stays = Stays::All(offload == Offload::Updates);
-    let (_, plan) = plan_with(method, problem, &there, stays, true, monitor)?;
+    let (_, plan) = plan_with(method, problem, &there, stays, (true, false), monitor)?;
     Ok(plan.expect("it was packed"))
 }
 
@@ -329,57 +234,6 @@ fn place_in((begin, end): (u64, u64), moment: u64) -> u16 {
     (share as u16).reverse_bits().wrapping_sub(1)
 }
 
-/// The sets of tensors to try, where the host's processor runs these updates: each what they need there,
-/// and the first few of the others that may move, or none where there is room for all.
-fn sets(problem: &Problem, movable: &[TensorId], updates: &[OpId]) -> Result<Vec<There>> {
-    let bytes = |id: &TensorId| problem.trace.tensors[id.index()].bytes.0;
-    let mut all = homes_of(problem, updates);
-    let least = all.len();
-    all.extend(
-        movable
-            .iter()
-            .filter(|id| all[..least].binary_search(id).is_err())
-            .copied()
-            .collect::<Vec<_>>(),
-    );
-    let (movable, updating) = (&all[..], problem.clone().with_updates_there(updates));
-    let fits = |count: usize| {
-        let rest = Rest::new(&updating, &movable[..count]);
-        count >= least && rest.needed().0 <= problem.budget
-    };
-    let fewest = fewest(movable.len(), fits);
-    let (mut needed, mut op) = needed_at_least(problem, true);
-    if fewest > movable.len() {
-        (needed, op) = Rest::new(&updating, movable).needed().max((needed, op));
-    }
-    if needed > problem.budget {
-        let cause = Infeasible::Memory { needed, op };
-        return Err(PlanError::from_infeasible(cause, problem.budget));
-    }
-    let moved: Vec<u64> = std::iter::once(0)
-        .chain(movable.iter().scan(0, |sum, id| {
-            *sum += bytes(id);
-            Some(*sum)
-        }))
-        .collect();
-    if moved[fewest] > problem.host_budget.0 {
-        return Err(PlanError::Impossible(Infeasible::HostMemory { needed: Bytes(moved[fewest]) }));
-    }
-    check_times(problem, movable)?;
-    // Of those that the host holds.
-    let most = moved.partition_point(|sum| *sum <= problem.host_budget.0) - 1;
-    let mut counts = vec![fewest];
-    for level in 0..=HALVINGS {
-        let wanted = moved[fewest] + ((moved[most] - moved[fewest]) >> level);
-        counts.push(moved.partition_point(|sum| *sum < wanted));
-    }
-    counts.sort_unstable();
-    counts.dedup();
-    let there =
-        |count: usize| There { homes: movable[..count].to_vec(), updates: updates.to_vec() };
-    Ok(counts.into_iter().map(there).collect())
-}
-
 /// That what moves does so in a time that numbers hold, however often it is read.
 fn check_times(problem: &Problem, movable: &[TensorId]) -> Result<()> {
     let link = &problem.machine.link;
@@ -403,13 +257,13 @@ fn check_times(problem: &Problem, movable: &[TensorId]) -> Result<()> {
 }
 
 /// How long it takes with this on the host, where the method decides about the rest, and if it is to be packed, the
-/// fastest plan.
+/// fastest plan; if it is to be refined, with what is left of memory and of the link put to use.
 fn plan_with(
     method: &dyn Method,
     problem: &Problem,
-    There { homes, updates }: &There,
+    There { homes, updates, .. }: &There,
     stays: Stays,
-    packed: bool,
+    (packed, refined): (bool, bool),
     monitor: &dyn Monitor,
 ) -> Result<(Nanos, Option<Plan>)> {
     let moving = problem.clone().with_homes(homes).with_updates_there(updates);
@@ -434,8 +288,17 @@ fn plan_with(
         };
         // What is best for the rest, whose link is an estimate, need not be with all that moves.
         let (mut ways, mut cause) = (Vec::new(), None);
+        let mut found = found;
+        if stays == Stays::Some && !is_long(problem) {
+            let time = |decided: Decided| {
+                let ways = visits::with_homes(&inner, &decided, &moving, stays, &TELLING).ok()?;
+                Some((ways.first()?.0, decided))
+            };
+            let dearest = dearest::dearest(&inner).into_iter().filter_map(time);
+            found.extend(dearest.min_by_key(|(time, _)| *time).map(|(_, decided)| decided));
+        }
         for decided in &found {
-            match visits::with_homes(&inner, decided, &moving, stays) {
+            match visits::with_homes(&inner, decided, &moving, stays, &FULL) {
                 Ok(more) => ways.extend(more),
                 Err(why) => cause = Some(why),
             }
@@ -444,6 +307,13 @@ fn plan_with(
             return Err(PlanError::from_infeasible(cause, problem.budget));
         }
         ways.sort_by_key(|(time, _)| *time);
+        if refined
+            && stays == Stays::Some
+            && !is_long(problem)
+            && let Some(faster) = refill::refilled(&moving, &ways[0])
+        {
+            ways.insert(0, faster);
+        }
         if !packed {
             return Ok((ways[0].0, None));
         }

@@ -25,13 +25,45 @@
 //! itself, what does most for its time first. What no update alone does is shared out among those that do it:
 //! all of them together bring no more than is there. For other stretches such updates count nothing.
 //!
+//! # Stretches together
+//!
+//! What is on the device as a stretch ends is there as the next begins, and what leaves in one comes back in
+//! another. So a few stretches are looked at together, too, with a price for each lane in each stretch, and one for memory
+//! as each stretch ends ([`priced`]). A stretch takes no less than any of its lanes is busy in it, and so no less than what
+//! all of them are busy comes to at their prices, if these add up to no more than 1. What is on the device as a stretch
+//! ends is no more than the room that the next one's first op leaves, and so costs no more than that room does.
+//! So no plan takes less than what all its runs, its copies and its memory cost, less what the room costs. That is a sum,
+//! of which each part is no less than the cheapest that it can be by itself (weak duality):
+//!
+//! - A tensor is on the device, on the host or on both as each stretch ends ([`courses`]). It comes back by a copy or by a
+//!   rerun, has been copied out where it is on the host, and anew after each change. What no op makes is at the end where
+//!   it was at the start, and on the device alone or on the host alone there. A copy during which a stretch ends
+//!   takes memory then, and is of both stretches in parts; so it costs no less than one that is made before, and, coming
+//!   in, takes memory, or one that is made after, and, going out, takes memory: one of the two is the cheaper.
+//! - An update that the host's processor may run takes the device's time, and what it alone of them reads is there and
+//!   changed then; or it takes the host's time, in its stretch or a later one, and what ops have made of that has been
+//!   copied out. What more than one of them reads counts nothing for them.
+//! - A rerun takes its time, and what it reads is on the device in that stretch. What neither this nor any later stretch
+//!   wants but for reruns has been there as the stretch began, has come in or was made again in it, and costs the least of
+//!   that. Reruns share that cost: their parts add up to no more than all of it. And what a rerun costs is shared, by
+//!   bytes, among what it makes that is of use.
+//!
+//! Any prices give a bound; [`ascent`] looks for those that give the best.
+//!
 //! Where tensors may be compressed, fewer bytes than theirs may be on the way, and only ops count.
 
-use schema::{Bytes, Direction, Nanos, OpId, Processor, TensorId, Trace};
+mod ascent;
+mod courses;
+mod linear;
+mod priced;
 
+use schema::{Bytes, Direction, Nanos, OpId, Phase, Processor, TensorId, Trace};
+
+use super::LONG;
 use crate::bound::{Runs, time_again};
 use crate::cut::needed_at_least;
 use crate::{Bound, Problem};
+use priced::Priced;
 
 /// Stretches begin and end at so many places at most, and where another phase begins if that is at no more. With updates
 /// in the backward phase it is at each parameter, and stretches are as many as the square of that.
@@ -60,7 +92,50 @@ pub fn bound(problem: &Problem) -> Bound {
     if problem.allowed.compress || !problem.allowed.swap {
         return Bound::Time(Nanos(total));
     }
-    Bound::Time(Nanos(stretches(problem).max(total).max(trace.net_time().0)))
+    let least = stretches(problem).max(together(problem));
+    Bound::Time(Nanos(least.max(total).max(trace.net_time().0)))
+}
+
+/// The least time of a few stretches together, whose lanes and memory have prices.
+fn together(problem: &Problem) -> u64 {
+    let trace = problem.trace;
+    if trace.ops.is_empty() || trace.ops.len() > LONG {
+        return 0;
+    }
+    ascent::most(&Priced::new(problem, turning(problem))).0
+}
+
+/// Where such stretches begin: at the first op, at the one during which most is there that ops have made and that others
+/// use, and where only updates are left.
+fn turning(problem: &Problem) -> Vec<usize> {
+    let Problem { trace, model, .. } = problem;
+    let ops = &trace.ops;
+    let mut last = vec![0; trace.tensors.len()];
+    for (index, op) in ops.iter().enumerate() {
+        op.reads.iter().for_each(|id| last[id.index()] = index);
+    }
+    let mut changes = vec![0i128; ops.len() + 1];
+    for id in tensors(trace) {
+        let Some(made) = model.producer(id).filter(|made| made.index() < last[id.index()]) else {
+            continue;
+        };
+        let bytes = i128::from(trace.tensors[id.index()].bytes.0);
+        changes[made.index() + 1] += bytes;
+        changes[last[id.index()] + 1] -= bytes;
+    }
+    let there = changes.iter().scan(0, |sum, change| {
+        *sum += change;
+        Some(*sum)
+    });
+    let there: Vec<i128> = there.collect();
+    let load = |op: &usize| there[*op] + i128::from(made_by(problem, *op));
+    let fullest = (0..ops.len()).max_by_key(|op| (load(op), std::cmp::Reverse(*op)));
+    let updates = ops.iter().rposition(|op| op.phase != Phase::Update).map_or(0, |op| op + 1);
+    let mut begins = vec![0, fullest.unwrap_or(0)];
+    begins.extend(Some(updates).filter(|op| *op < ops.len()));
+    begins.sort_unstable();
+    begins.dedup();
+    begins
 }
 
 /// The least time of the best stretches.

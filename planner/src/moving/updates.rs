@@ -1,6 +1,8 @@
 //! Which updates the host's processor runs: those that it may, and of these as many as keep it busy no longer than the
 //! device.
 
+use std::collections::BTreeMap;
+
 use schema::{Direction, OpId, Processor, TensorId};
 
 use super::begins;
@@ -8,7 +10,7 @@ use crate::Problem;
 
 /// The host's processor is given updates as long as it is no further behind the device than some of so many parts
 /// of what it takes for all. Where both have about as much to do, small differences tell.
-pub(super) const ALL: u64 = 32;
+pub(super) const ALL: u64 = 256;
 
 /// The updates that the host's processor may run, in the order of the trace: they read what no op makes, and all of that
 /// may move. (What reads nothing of that kind changes nothing that outlives the iteration.)
@@ -37,25 +39,45 @@ pub(super) fn given(problem: &Problem, updatable: &[OpId], part: u64) -> Vec<OpI
     // What the iteration begins with would wait for its parameter to come in: those updates are there only where
     // all are that may be.
     let first_use = first_uses(problem);
-    let comes_in_time = |op: &&OpId| {
-        problem.model.reads(**op).all(|id| {
+    let copies = |op: &OpId| {
+        let constants = problem.model.reads(*op).filter(|id| problem.model.producer(*id).is_none());
+        let copy = |id: TensorId| {
             let bytes = problem.trace.tensors[id.index()].bytes;
             let copy = problem.machine.link.copy_time(Direction::H2d, bytes);
-            problem.model.producer(id).is_some() || begins[first_use[id.index()]] >= copy.0
-        })
+            (begins[first_use[id.index()]], copy.0)
+        };
+        constants.map(copy).filter(|(used, _)| *used < begins[op.index()]).collect::<Vec<_>>()
+    };
+    let mut coming: BTreeMap<u64, u64> = BTreeMap::new();
+    let mut comes_in_time = |op: &OpId| {
+        let copies = copies(op);
+        let Some(first) = copies.iter().map(|(used, _)| *used).min() else { return true };
+        let mut all = coming.clone();
+        copies.iter().for_each(|(used, copy)| *all.entry(*used).or_default() += copy);
+        let mut sum = 0;
+        let in_time = all.iter().all(|(used, copy)| {
+            sum += copy;
+            *used < first || sum <= *used
+        });
+        if in_time {
+            coming = all;
+        }
+        in_time
     };
     let behind = u128::from(all) * u128::from(part) / u128::from(ALL);
     let within = |then: u64, than: u64| u128::from(then) <= u128::from(than) + behind;
     let mut until = 0;
     let is_given = |op: &&OpId| {
+        if part < ALL && !comes_in_time(op) {
+            return false;
+        }
         let begin = begins[op.index()];
         let done = begin.max(until) + time(op);
         let given = within(until, begin) && within(done, begins[begins.len() - 1]);
         until = if given { done } else { until };
         given
     };
-    let tried = updatable.iter().filter(|op| part == ALL || comes_in_time(op));
-    tried.filter(is_given).copied().collect()
+    updatable.iter().filter(is_given).copied().collect()
 }
 
 /// What updates read and no op makes.

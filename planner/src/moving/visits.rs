@@ -17,7 +17,10 @@ pub(super) enum Stays {
 
 /// Shares of the memory, in thousandths, that may be full where a tensor stays for its next use; what is
 /// left is for copies that come in early.
-const FULL: [u64; 6] = [1000, 970, 920, 850, 700, 0];
+pub(super) const FULL: [u64; 6] = [1000, 970, 920, 850, 700, 0];
+
+/// The one to tell ways from each other by.
+pub(super) const TELLING: [u64; 1] = [920];
 
 /// The ways to carry out what was decided about the rest, each with the time that it takes. A tensor that has its home
 /// on the host leaves after each use, unless it stays for the next: those first whose next use is soonest,
@@ -30,6 +33,7 @@ pub(super) fn with_homes(
     decided: &Decided,
     moving: &Problem,
     stays: Stays,
+    full: &[u64],
 ) -> Result<Vec<(Nanos, Decided)>, Infeasible> {
     let steps = match &decided.steps {
         Some(steps) => steps.clone(),
@@ -50,8 +54,8 @@ pub(super) fn with_homes(
     let load = load(moving, &record);
     let mut evaluator = moving.evaluator(decided.policy, moving.budget);
     let (mut found, mut failure): (Vec<(Nanos, _)>, _) = (Vec::new(), None);
-    for full in FULL {
-        let kept = visits.kept(moving, &load, share(moving.budget, full));
+    for full in full {
+        let kept = visits.kept(moving, &load, share(moving.budget, *full));
         let steps = visits.steps(moving, &steps, &kept);
         match evaluator.evaluate_steps(&steps) {
             Ok(_) if found.iter().any(|(_, other)| *other == steps) => {}
@@ -65,7 +69,7 @@ pub(super) fn with_homes(
     }
 }
 
-fn carried_out(moving: &Problem, decided: &Decided, steps: Vec<Step>) -> Decided {
+pub(super) fn carried_out(moving: &Problem, decided: &Decided, steps: Vec<Step>) -> Decided {
     let way = Decided::from_steps(moving, steps, decided.policy);
     Decided { from: decided.from, ..way }
 }
@@ -172,7 +176,7 @@ fn steps_of(problem: &Problem, record: &Record) -> Vec<Step> {
 }
 
 /// The load at each run of a record, in bytes.
-fn load(problem: &Problem, record: &Record) -> Vec<u64> {
+pub(super) fn load(problem: &Problem, record: &Record) -> Vec<u64> {
     let mut changes = vec![0i64; record.positions.len() + 1];
     for residency in &record.residencies {
         let bytes = problem.trace.tensors[residency.tensor as usize].bytes.0 as i64;

@@ -2,6 +2,7 @@
 //! there is none.
 
 use crate::common::build::{machine, op, tensor, trace};
+use networks::{Extents, NetworkOptions, Optimizer, modelled_trace, network};
 use planner::families::family as family_of;
 use planner::methods::by_name;
 use planner::{
@@ -110,6 +111,39 @@ fn the_bound_counts_what_comes_in_and_goes_out() {
     // At 4 ms a megabyte, 3 MB go out, but for rounding.
     assert!(least.0 >= 4 * MS + 12 * MS - 10, "{least}");
     assert!(tide(&problem).expect("a plan").predicted.iteration >= least);
+}
+
+/// Of Llama 3 8B an H100 holds little more than half of what an update needs, and less where the loss is computed. What
+/// is there then was so before and has to come after, so that stretches say more together than each for itself, and the
+/// plan comes near to that.
+#[test]
+fn the_bound_and_the_plan_of_updates_after_all_gradients_are_near() {
+    let machine = scenarios::machine("h100-sxm").expect("it is bundled");
+    let trained = |layers: u32| {
+        let extents = Extents { layers: Some(layers), ..Extents::default() };
+        let options = NetworkOptions {
+            batch: 1,
+            optimizer: Some(Optimizer::Adam),
+            extents,
+            ..NetworkOptions::default()
+        };
+        let network = network("llama3-8b", &options).expect("it is listed");
+        modelled_trace(&network, &machine).expect("a modelled trace")
+    };
+    let least = |problem: &Problem| match moving_bound(problem) {
+        Bound::Time(least) => least,
+        Bound::Infeasible { .. } => panic!("there is a plan"),
+    };
+    let trace = trained(32);
+    let whole = Problem::new(&trace, &machine, Bytes(84_186_345_920));
+    let whole = whole.with_host_budget(Bytes(256_000_000_000));
+    let total = trace.total_time().0 as f64;
+    assert!(least(&whole).0 as f64 > 1.4 * total, "{} of {total}", least(&whole));
+    let trace = trained(8);
+    let part = Problem::new(&trace, &machine, Bytes(32_000_000_000)).with_evaluations(100);
+    let plan = tide(&part).expect("a plan");
+    let over = plan.predicted.iteration.0 as f64 / least(&part).0 as f64;
+    assert!((1.0..1.1).contains(&over), "{over}");
 }
 
 /// As the backward phase begins, 10 MB are wanted then or later, and its first op leaves 4 MB of the device and

@@ -13,7 +13,7 @@ use crate::common::seeds;
 use planner::families::family;
 use planner::{
     Allowed, Bound, CodecOptions, Monitor, NoMonitor, Problem, Progress, bound, least_budget,
-    tightened,
+    moving_bound, tightened,
 };
 use schema::{Bytes, CodecModels, Machine, Trace};
 use simulator::{Policy, in_core};
@@ -96,6 +96,12 @@ fn no_plan_at_all_beats_the_bound() {
             panic!("{kind}: {optimum} is possible, the bound says that nothing is\n{at}{seed}");
         };
         assert!(least <= optimum, "{kind}: {optimum} beats {least}\n{at}{seed}");
+        // What outlives the iteration may move and need not.
+        let moving = moving_bound(&problem).time();
+        assert!(
+            moving.is_some_and(|least| least <= optimum),
+            "{kind}: {optimum} beats {moving:?}, which is for more plans\n{at}{seed}"
+        );
         let [time, optimum] =
             [least, optimum].map(|time| time.saturating_sub(trace.total_time()).0);
         if optimum > 0 {
