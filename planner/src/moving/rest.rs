@@ -82,6 +82,14 @@ impl Rest {
                 last = here;
             }
         }
+        // What reads what an update there changes cannot run again after it.
+        let lasts = |id: &TensorId| problem.model.producer(*id).is_none();
+        for (index, op) in trace.ops.iter_mut().enumerate().filter(|(index, _)| is_there(*index)) {
+            let update = &problem.trace.ops[index];
+            op.reads = update.reads.iter().copied().filter(lasts).collect();
+            op.mutates.clone_from(&update.mutates);
+            op.mutates.iter_mut().for_each(|changed| changed.retain(lasts));
+        }
         Self { trace, coming_in }
     }
 
