@@ -84,7 +84,7 @@ impl Search<'_> {
             runs.prune(touched, target, random, room);
             is_made = runs.cost() <= limit;
         }
-        room.work += PER_RERUN * runs.mark() as u64;
+        room.work += PER_RERUN * (1 + runs.mark() as u64);
         if !is_made {
             runs.back_to(0);
         }
