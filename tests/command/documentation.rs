@@ -2,14 +2,12 @@
 //!
 //! A block of kind `toml name.toml` is the file of that name. Every block of kind `console` is run, each line that begins with `$ ` as a command and what
 //! follows as its output, or that of a file that it names after `>`, each page in a folder of its own from top to bottom. `TIDEGATE_UPDATE=1`
-//! writes what the commands print into the pages, and the picture beside them; `TIDEGATE_PAGE=guide` looks
+//! writes what the commands print into the pages, and the pictures that pages show and their commands draw; `TIDEGATE_PAGE=guide` looks
 //! at the pages alone that have this in their name.
 
 use std::path::{Path, PathBuf};
 
 use crate::sandbox::{Sandbox, repository, without_times};
-
-const PICTURE: &str = "docs/timeline.svg";
 
 #[test]
 fn the_pages_show_what_the_commands_print() {
@@ -23,17 +21,23 @@ fn the_pages_show_what_the_commands_print() {
         let now = with_outputs(&shown, &sandbox);
         // Times that differ from run to run are no reason to write.
         if without_times(&shown) != without_times(&now) {
-            different.push((page, now));
+            different.push((page.clone(), now));
         }
-        let picture = repository().join(PICTURE);
-        if let Ok(drawn) = std::fs::read_to_string(sandbox.path(PICTURE))
-            && std::fs::read_to_string(&picture).ok().as_ref() != Some(&drawn)
-        {
-            different.push((picture, drawn));
+        let folder = page.parent().and_then(|folder| folder.strip_prefix(repository()).ok());
+        for picture in links(&shown).filter(|link| link.ends_with(".svg")) {
+            let picture = folder.unwrap_or(Path::new("")).join(picture);
+            let drawn = std::fs::read_to_string(sandbox.path(&picture.to_string_lossy()));
+            let kept = std::fs::read_to_string(repository().join(&picture)).ok();
+            if let Ok(drawn) = drawn
+                && kept.as_ref() != Some(&drawn)
+            {
+                different.push((repository().join(picture), drawn));
+            }
         }
     }
     for (page, now) in &different {
         assert!(update, "run docs/update.sh: {} should be\n{now}", page.display());
+        std::fs::create_dir_all(page.parent().expect("it is in a folder")).expect("writable");
         std::fs::write(page, now).expect("the page can be written");
     }
 }
@@ -51,13 +55,18 @@ fn links_lead_to_what_is_there() {
     for page in pages() {
         let text = std::fs::read_to_string(&page).expect("the page is readable");
         let folder = page.parent().expect("a page is in a folder");
-        for target in text.split("](").skip(1).filter_map(|rest| rest.split(')').next()) {
+        for target in links(&text) {
             let file = target.split('#').next().unwrap_or_default();
             if !target.starts_with("http") && !file.is_empty() {
                 assert!(folder.join(file).exists(), "{}: {target}", page.display());
             }
         }
     }
+}
+
+/// Where the links of a page lead.
+fn links(page: &str) -> impl Iterator<Item = &str> {
+    page.split("](").skip(1).filter_map(|rest| rest.split(')').next())
 }
 
 fn pages() -> Vec<PathBuf> {
