@@ -39,7 +39,7 @@ use crate::{Allowed, Decided, Monitor, PlanError, Problem, Result};
 use rest::Rest;
 use sets::HALVINGS;
 use trials::Trials;
-use updates::{ALL, homes_of, updatable};
+use updates::{ALL, Share, homes_of, updatable};
 use visits::{FULL, Stays, TELLING};
 
 /// Where what outlives the iteration has room, moving it is looked into for so much of the time: the search for it takes
@@ -70,8 +70,8 @@ struct There {
     homes: Vec<TensorId>,
     /// What the host's processor runs.
     updates: Vec<OpId>,
-    /// How far behind the device it may be for that, in parts of what all that it may run takes.
-    behind: u64,
+    /// By which share they were chosen.
+    share: Share,
 }
 
 /// Plans with homes on the host, as a method decides about the rest.
@@ -102,7 +102,7 @@ pub(crate) fn plan(method: &dyn Method, problem: &Problem, monitor: &dyn Monitor
     }
     // With the updates there with which it is fastest, all sets.
     if let Some((_, fastest)) = left.first().cloned() {
-        let near = trials.sets(&fastest.updates, fastest.behind).into_iter();
+        let near = trials.sets(&fastest.updates, fastest.share).into_iter();
         let near = near.filter(|there| left.iter().all(|(_, tried)| tried != there));
         let near = near.take(trials.rough_left).collect();
         left.extend(trials.round(near, ROUGHLY, false));
@@ -164,7 +164,7 @@ pub(crate) fn offloaded(
         return Err(PlanError::NotApplicable { what });
     }
     let homes = homes_of(problem, &updates);
-    let there = There { homes, updates, behind: ALL };
+    let there = There { homes, updates, share: Share { behind: ALL, alone: false } };
     check_times(problem, &there.homes)?;
     let stays = Stays::All(offload == Offload::Updates);
     let (_, plan) = plan_with(method, problem, &there, stays, (true, false), monitor)?;

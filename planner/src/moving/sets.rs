@@ -4,7 +4,7 @@ use schema::{Bytes, OpId, TensorId};
 use simulator::Infeasible;
 
 use super::rest::Rest;
-use super::updates::homes_of;
+use super::updates::{Share, homes_of};
 use super::{There, check_times};
 use crate::cut::needed_at_least;
 use crate::fit::fewest;
@@ -17,7 +17,7 @@ pub(super) const HALVINGS: u32 = 6;
 /// and the first few of the others that may move.
 pub(super) struct Sets<'a> {
     updates: &'a [OpId],
-    behind: u64,
+    share: Share,
     /// What may move, the first to do so first, and the bytes of so many.
     all: Vec<TensorId>,
     moved: Vec<u64>,
@@ -31,7 +31,7 @@ impl<'a> Sets<'a> {
         problem: &Problem,
         movable: &[TensorId],
         updates: &'a [OpId],
-        behind: u64,
+        share: Share,
     ) -> Result<Self> {
         let bytes = |id: &TensorId| problem.trace.tensors[id.index()].bytes.0;
         let mut all = homes_of(problem, updates);
@@ -65,7 +65,7 @@ impl<'a> Sets<'a> {
         }
         check_times(problem, movable)?;
         let most = moved.partition_point(|sum| *sum <= problem.host_budget.0) - 1;
-        Ok(Self { updates, behind, all, moved, fewest, most })
+        Ok(Self { updates, share, all, moved, fewest, most })
     }
 
     /// The fewest, the most and some between them.
@@ -89,6 +89,6 @@ impl<'a> Sets<'a> {
 
     fn there(&self, count: usize) -> There {
         let (homes, updates) = (self.all[..count].to_vec(), self.updates.to_vec());
-        There { homes, updates, behind: self.behind }
+        There { homes, updates, share: self.share }
     }
 }

@@ -4,7 +4,7 @@ use rayon::prelude::*;
 use schema::{Nanos, OpId, Plan, TensorId};
 
 use super::sets::Sets;
-use super::updates::{ALL, given, updatable};
+use super::updates::{ALL, Share, given, updatable};
 use super::visits::Stays;
 use super::{ROUGHLY, There, WHOLLY, is_long, plan_with};
 use crate::method::Method;
@@ -36,22 +36,25 @@ impl Trials<'_> {
     pub fn choices(&mut self, some: impl Fn(&[There]) -> Vec<There>) -> Vec<(Nanos, There)> {
         let updatable = updatable(self.problem, &self.movable);
         let mut known = vec![Vec::new()];
-        let sets = self.sets(&[], 0);
+        let sets = self.sets(&[], Share { behind: 0, alone: false });
         let mut tried =
             if sets.is_empty() { Vec::new() } else { self.round(some(&sets), ROUGHLY, false) };
         let (mut fastest, mut step) = (None::<(Nanos, u64)>, ALL / 4);
         let mut behind: Vec<u64> = (0..=ALL).step_by(step as usize).collect();
         while step >= ALL / CHOICES {
-            for behind in behind {
-                let updates = given(self.problem, &updatable, behind);
+            let shares = behind
+                .into_iter()
+                .flat_map(|behind| [false, true].map(|alone| Share { behind, alone }));
+            for share in shares {
+                let updates = given(self.problem, &updatable, share);
                 if known.contains(&updates) {
                     continue;
                 }
-                let sets = self.sets(&updates, behind);
+                let sets = self.sets(&updates, share);
                 known.push(updates);
                 if !sets.is_empty() {
                     let of = self.round(some(&sets), ROUGHLY, false);
-                    let best = of.first().map(|(time, _)| (*time, behind));
+                    let best = of.first().map(|(time, _)| (*time, share.behind));
                     fastest = fastest.into_iter().chain(best).min();
                     tried.extend(of);
                 }
@@ -65,8 +68,8 @@ impl Trials<'_> {
     }
 
     /// The sets of tensors to try with these updates there; none, and a failure, where there are no such.
-    pub fn sets(&mut self, updates: &[OpId], behind: u64) -> Vec<There> {
-        match Sets::new(self.problem, &self.movable, updates, behind) {
+    pub fn sets(&mut self, updates: &[OpId], share: Share) -> Vec<There> {
+        match Sets::new(self.problem, &self.movable, updates, share) {
             Ok(sets) => sets.some(),
             Err(error) => {
                 self.failure.get_or_insert(error);
@@ -87,7 +90,7 @@ impl Trials<'_> {
         while part <= NEAREST && self.rough_left > 0 {
             let moved: u64 = middle.homes.iter().map(bytes).sum();
             let (more, fewer) = (ALL / part, all / part);
-            let behind = middle.behind;
+            let Share { behind, alone } = middle.share;
             let around = [
                 (behind.saturating_sub(more), moved),
                 ((behind + more).min(ALL), moved),
@@ -98,8 +101,9 @@ impl Trials<'_> {
             ];
             let mut near: Vec<There> = Vec::new();
             for (behind, moved) in around {
-                let updates = given(self.problem, &updatable, behind);
-                let Ok(sets) = Sets::new(self.problem, &self.movable, &updates, behind) else {
+                let share = Share { behind, alone };
+                let updates = given(self.problem, &updatable, share);
+                let Ok(sets) = Sets::new(self.problem, &self.movable, &updates, share) else {
                     continue;
                 };
                 let there = sets.with(moved);

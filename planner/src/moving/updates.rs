@@ -12,6 +12,16 @@ use crate::Problem;
 /// of what it takes for all. Where both have about as much to do, small differences tell.
 pub(super) const ALL: u64 = 256;
 
+/// Which updates the host's processor is given.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Share {
+    /// How far behind the device it may be, in parts of what all that it may run takes.
+    pub behind: u64,
+    /// Whether each parameter only has to come in on time by itself, and not behind the others: on a slow link
+    /// what they wait for may be less than what the device's updates take.
+    pub alone: bool,
+}
+
 /// The updates that the host's processor may run, in the order of the trace: they read what no op makes, and all of that
 /// may move. (What reads nothing of that kind changes nothing that outlives the iteration.)
 pub(super) fn updatable(problem: &Problem, movable: &[TensorId]) -> Vec<OpId> {
@@ -32,7 +42,8 @@ pub(super) fn updatable(problem: &Problem, movable: &[TensorId]) -> Vec<OpId> {
 
 /// The updates on the host, of those that may be there: each as long as its processor is no further behind the device
 /// than such a part of what it takes for all, and no further than that when the device is done.
-pub(super) fn given(problem: &Problem, updatable: &[OpId], part: u64) -> Vec<OpId> {
+pub(super) fn given(problem: &Problem, updatable: &[OpId], share: Share) -> Vec<OpId> {
+    let Share { behind: part, alone } = share;
     let time = |op: &OpId| problem.update_time_there(*op).map_or(0, |time| time.0);
     let all = updatable.iter().map(time).sum::<u64>();
     let begins = begins(problem);
@@ -52,6 +63,9 @@ pub(super) fn given(problem: &Problem, updatable: &[OpId], part: u64) -> Vec<OpI
     let mut comes_in_time = |op: &OpId| {
         let copies = copies(op);
         let Some(first) = copies.iter().map(|(used, _)| *used).min() else { return true };
+        if alone {
+            return copies.iter().all(|(used, copy)| copy <= used);
+        }
         let mut all = coming.clone();
         copies.iter().for_each(|(used, copy)| *all.entry(*used).or_default() += copy);
         let mut sum = 0;
