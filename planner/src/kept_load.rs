@@ -16,6 +16,11 @@ pub(crate) fn certain_load(problem: &Problem) -> Vec<u64> {
     load(problem, !problem.allowed.swap && !problem.allowed.compress)
 }
 
+/// The op with the largest load, the first of those that have it.
+pub(crate) fn fullest(load: &[u64]) -> usize {
+    (0..load.len()).max_by_key(|op| (load[*op], std::cmp::Reverse(*op))).unwrap_or(0)
+}
+
 fn load(problem: &Problem, with_waiting: bool) -> Vec<u64> {
     let ops = problem.trace.ops.len();
     // Bytes of the gaps that are open at each op, as differences from op to op.

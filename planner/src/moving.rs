@@ -167,7 +167,8 @@ pub(crate) fn offloaded(
     let there = There { homes, updates, share: Share { behind: ALL, alone: false } };
     check_times(problem, &there.homes)?;
     let stays = Stays::All(offload == Offload::Updates);
-    let (_, plan) = plan_with(method, problem, &there, stays, (true, false), monitor)?;
+    let way = Way { packed: true, refined: false };
+    let (_, plan) = plan_with(method, problem, &there, stays, way, monitor)?;
     Ok(plan.expect("it was packed"))
 }
 
@@ -256,14 +257,23 @@ fn check_times(problem: &Problem, movable: &[TensorId]) -> Result<()> {
     }
 }
 
-/// How long it takes with this on the host, where the method decides about the rest, and if it is to be packed, the
-/// fastest plan; if it is to be refined, with what is left of memory and of the link put to use.
+/// What is done with decisions.
+#[derive(Clone, Copy)]
+struct Way {
+    /// Whether they become a plan, which has addresses.
+    packed: bool,
+    /// Whether what they leave of memory and of the link is put to use.
+    refined: bool,
+}
+
+/// How long it takes with this on the host, where the method decides about the rest, and the fastest plan where there
+/// is to be one.
 fn plan_with(
     method: &dyn Method,
     problem: &Problem,
     There { homes, updates, .. }: &There,
     stays: Stays,
-    (packed, refined): (bool, bool),
+    Way { packed, refined }: Way,
     monitor: &dyn Monitor,
 ) -> Result<(Nanos, Option<Plan>)> {
     let moving = problem.clone().with_homes(homes).with_updates_there(updates);
@@ -282,13 +292,12 @@ fn plan_with(
     (inner.allowed, inner.limits, inner.is_rough) = (allowed, problem.limits, problem.is_rough);
     let mut failure = None;
     for permille in method.targets() {
-        let found = match method.candidates(&inner, share(inner.budget, *permille), monitor) {
+        let mut found = match method.candidates(&inner, share(inner.budget, *permille), monitor) {
             Ok(found) => found,
             Err(error) => return Err(failure.unwrap_or(error)),
         };
         // What is best for the rest, whose link is an estimate, need not be with all that moves.
         let (mut ways, mut cause) = (Vec::new(), None);
-        let mut found = found;
         if stays == Stays::Some && !is_long(problem) {
             let time = |decided: Decided| {
                 let ways = visits::with_homes(&inner, &decided, &moving, stays, &TELLING).ok()?;

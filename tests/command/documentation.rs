@@ -12,7 +12,7 @@ use crate::sandbox::{Sandbox, repository, without_times};
 #[test]
 fn the_pages_show_what_the_commands_print() {
     let update = std::env::var_os("TIDEGATE_UPDATE").is_some();
-    let mut different = Vec::new();
+    let (mut different, mut pictures, mut all_drawn) = (Vec::new(), Vec::new(), Vec::new());
     let of_name = std::env::var("TIDEGATE_PAGE").unwrap_or_default();
     for page in pages().into_iter().filter(|page| page.to_string_lossy().contains(&of_name)) {
         let shown = std::fs::read_to_string(&page).expect("the page is readable");
@@ -24,17 +24,22 @@ fn the_pages_show_what_the_commands_print() {
             different.push((page.clone(), now));
         }
         let folder = page.parent().and_then(|folder| folder.strip_prefix(repository()).ok());
-        for picture in links(&shown).filter(|link| link.ends_with(".svg")) {
-            let picture = folder.unwrap_or(Path::new("")).join(picture);
-            let drawn = std::fs::read_to_string(sandbox.path(&picture.to_string_lossy()));
-            let kept = std::fs::read_to_string(repository().join(&picture)).ok();
-            if let Ok(drawn) = drawn
-                && kept.as_ref() != Some(&drawn)
-            {
-                different.push((repository().join(picture), drawn));
+        let folder = folder.expect("pages are in the repository");
+        for link in links(&shown).filter(|link| link.ends_with(".svg")) {
+            let picture = repository().join(folder).join(link);
+            pictures.push(picture.clone());
+            let drawn = sandbox.path(&folder.join(link).to_string_lossy());
+            let Ok(drawn) = std::fs::read_to_string(drawn) else { continue };
+            all_drawn.push(picture.clone());
+            if std::fs::read_to_string(&picture).ok().as_ref() != Some(&drawn) {
+                different.push((picture, drawn));
             }
         }
     }
+    // README shows one that another page draws.
+    let is_drawn = |picture: &PathBuf| !of_name.is_empty() || all_drawn.contains(picture);
+    let old: Vec<&PathBuf> = pictures.iter().filter(|picture| !is_drawn(picture)).collect();
+    assert!(old.is_empty(), "no command of a page draws {old:?}");
     for (page, now) in &different {
         assert!(update, "run docs/update.sh: {} should be\n{now}", page.display());
         std::fs::create_dir_all(page.parent().expect("it is in a folder")).expect("writable");

@@ -9,6 +9,9 @@ use simulator::{Record, Step};
 use crate::Problem;
 use crate::bound::time_again;
 
+/// What stays for no more runs than these has no time to leave and come back.
+const SHORT: usize = 8;
+
 /// A tensor that leaves and comes back.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Absence {
@@ -55,7 +58,7 @@ pub(super) fn stays(moving: &Problem, steps: &[Step]) -> Vec<(Reverse<usize>, us
         };
         for id in reads {
             if let Some((before, after)) = last[id.index()].replace((run, at))
-                && run - before > LONG
+                && run - before > SHORT
                 && model.producer(*id).is_some()
                 && !model.is_held(*id)
             {
@@ -68,9 +71,6 @@ pub(super) fn stays(moving: &Problem, steps: &[Step]) -> Vec<(Reverse<usize>, us
     all.sort_unstable();
     all
 }
-
-/// What stays for no more runs than that has no time to leave and come back.
-const LONG: usize = 8;
 
 /// The time of all reruns.
 pub(super) fn spent(moving: &Problem, steps: &[Step]) -> u64 {

@@ -62,6 +62,7 @@ use schema::{Bytes, Direction, Nanos, OpId, Phase, Processor, TensorId, Trace};
 use super::LONG;
 use crate::bound::{Runs, time_again};
 use crate::cut::needed_at_least;
+use crate::kept_load::{fullest, kept_load};
 use crate::{Bound, Problem};
 use priced::Priced;
 
@@ -105,33 +106,12 @@ fn together(problem: &Problem) -> u64 {
     ascent::most(&Priced::new(problem, turning(problem))).0
 }
 
-/// Where such stretches begin: at the first op, at the one during which most is there that ops have made and that others
-/// use, and where only updates are left.
+/// Where such stretches begin: at the first op, at the one during which most is there, where nothing leaves before it is
+/// used for the last time, and where only updates are left.
 fn turning(problem: &Problem) -> Vec<usize> {
-    let Problem { trace, model, .. } = problem;
-    let ops = &trace.ops;
-    let mut last = vec![0; trace.tensors.len()];
-    for (index, op) in ops.iter().enumerate() {
-        op.reads.iter().for_each(|id| last[id.index()] = index);
-    }
-    let mut changes = vec![0i128; ops.len() + 1];
-    for id in tensors(trace) {
-        let Some(made) = model.producer(id).filter(|made| made.index() < last[id.index()]) else {
-            continue;
-        };
-        let bytes = i128::from(trace.tensors[id.index()].bytes.0);
-        changes[made.index() + 1] += bytes;
-        changes[last[id.index()] + 1] -= bytes;
-    }
-    let there = changes.iter().scan(0, |sum, change| {
-        *sum += change;
-        Some(*sum)
-    });
-    let there: Vec<i128> = there.collect();
-    let load = |op: &usize| there[*op] + i128::from(made_by(problem, *op));
-    let fullest = (0..ops.len()).max_by_key(|op| (load(op), std::cmp::Reverse(*op)));
+    let ops = &problem.trace.ops;
     let updates = ops.iter().rposition(|op| op.phase != Phase::Update).map_or(0, |op| op + 1);
-    let mut begins = vec![0, fullest.unwrap_or(0)];
+    let mut begins = vec![0, fullest(&kept_load(problem))];
     begins.extend(Some(updates).filter(|op| *op < ops.len()));
     begins.sort_unstable();
     begins.dedup();

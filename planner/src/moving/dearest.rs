@@ -7,11 +7,12 @@
 
 use std::cmp::Reverse;
 
-use schema::{Direction, OpId, TensorId};
+use schema::{Direction, OpId};
 use simulator::{GapId, Policy, Treatment};
 
 use super::order::{ORDERS, alike};
 use crate::bound::time_again;
+use crate::kept_load::{fullest, kept_load};
 use crate::{Decided, Problem};
 
 /// How much is copied, in thousandths of what the link carries out until most is there.
@@ -24,7 +25,8 @@ pub(super) fn dearest(problem: &Problem) -> Vec<Decided> {
         return Vec::new();
     }
     let gaps = model.gaps();
-    let fullest = fullest(problem);
+    // Where nothing leaves before it is used for the last time.
+    let fullest = OpId::from_index(fullest(&kept_load(problem)));
     let is_open = |gap: &GapId| {
         let of = &gaps[*gap];
         of.after < fullest && of.before.is_some_and(|next| next > fullest)
@@ -70,30 +72,6 @@ pub(super) fn dearest(problem: &Problem) -> Vec<Decided> {
         }
     }
     ways
-}
-
-/// The op during which most is there, where nothing leaves before it is used for the last time.
-fn fullest(problem: &Problem) -> OpId {
-    let Problem { trace, model, .. } = problem;
-    let bytes = |id: TensorId| trace.tensors[id.index()].bytes.0;
-    let mut changes = vec![0i128; trace.ops.len() + 1];
-    for id in (0..trace.tensors.len()).map(TensorId::from_index) {
-        if let Some(made) = model.producer(id) {
-            let end = model.last_use(id).map_or(trace.ops.len(), |last| last.index() + 1);
-            changes[made.index()] += i128::from(bytes(id));
-            changes[end] -= i128::from(bytes(id));
-        }
-    }
-    let mut load = 0;
-    let mut most = (i128::MIN, OpId(0));
-    for (index, op) in trace.ops.iter().enumerate() {
-        load += changes[index];
-        let here = load + i128::from(op.workspace.0);
-        if here > most.0 {
-            most = (here, OpId::from_index(index));
-        }
-    }
-    most.1
 }
 
 /// For each tensor made before an op, the time to make it again from what is saved; none where that cannot be.

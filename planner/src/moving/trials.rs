@@ -6,7 +6,7 @@ use schema::{Nanos, OpId, Plan, TensorId};
 use super::sets::Sets;
 use super::updates::{ALL, Share, given, updatable};
 use super::visits::Stays;
-use super::{ROUGHLY, There, WHOLLY, is_long, plan_with};
+use super::{ROUGHLY, There, WHOLLY, Way, is_long, plan_with};
 use crate::method::Method;
 use crate::{Monitor, PlanError, Problem, Result};
 
@@ -133,7 +133,7 @@ impl Trials<'_> {
         self.rough_left = self.rough_left.saturating_sub(sets.len());
         let (method, monitor) = (self.method, self.monitor);
         let plan = |there: &There, packed: bool| {
-            plan_with(method, &trial, there, Stays::Some, (packed, refined), monitor)
+            plan_with(method, &trial, there, Stays::Some, Way { packed, refined }, monitor)
         };
         let mut tried = Vec::new();
         let mut sets = sets.into_iter();

@@ -49,40 +49,12 @@ pub(super) fn given(problem: &Problem, updatable: &[OpId], share: Share) -> Vec<
     let begins = begins(problem);
     // What the iteration begins with would wait for its parameter to come in: those updates are there only where
     // all are that may be.
-    let first_use = first_uses(problem);
-    let copies = |op: &OpId| {
-        let constants = problem.model.reads(*op).filter(|id| problem.model.producer(*id).is_none());
-        let copy = |id: TensorId| {
-            let bytes = problem.trace.tensors[id.index()].bytes;
-            let copy = problem.machine.link.copy_time(Direction::H2d, bytes);
-            (begins[first_use[id.index()]], copy.0)
-        };
-        constants.map(copy).filter(|(used, _)| *used < begins[op.index()]).collect::<Vec<_>>()
-    };
-    let mut coming: BTreeMap<u64, u64> = BTreeMap::new();
-    let mut comes_in_time = |op: &OpId| {
-        let copies = copies(op);
-        let Some(first) = copies.iter().map(|(used, _)| *used).min() else { return true };
-        if alone {
-            return copies.iter().all(|(used, copy)| copy <= used);
-        }
-        let mut all = coming.clone();
-        copies.iter().for_each(|(used, copy)| *all.entry(*used).or_default() += copy);
-        let mut sum = 0;
-        let in_time = all.iter().all(|(used, copy)| {
-            sum += copy;
-            *used < first || sum <= *used
-        });
-        if in_time {
-            coming = all;
-        }
-        in_time
-    };
+    let mut coming = Coming::new(problem, &begins);
     let behind = u128::from(all) * u128::from(part) / u128::from(ALL);
     let within = |then: u64, than: u64| u128::from(then) <= u128::from(than) + behind;
     let mut until = 0;
     let is_given = |op: &&OpId| {
-        if part < ALL && !comes_in_time(op) {
+        if part < ALL && !coming.is_in_time(**op, alone) {
             return false;
         }
         let begin = begins[op.index()];
@@ -92,6 +64,50 @@ pub(super) fn given(problem: &Problem, updatable: &[OpId], share: Share) -> Vec<
         given
     };
     updatable.iter().filter(is_given).copied().collect()
+}
+
+/// When parameters are used that come in after updates on the host: the time of all copies, by the first use.
+struct Coming<'a> {
+    problem: &'a Problem<'a>,
+    begins: &'a [u64],
+    first_uses: Vec<usize>,
+    copies: BTreeMap<u64, u64>,
+}
+
+impl<'a> Coming<'a> {
+    fn new(problem: &'a Problem<'a>, begins: &'a [u64]) -> Self {
+        Self { problem, begins, first_uses: first_uses(problem), copies: BTreeMap::new() }
+    }
+
+    /// Whether what an update reads and an earlier op uses comes in before that, alone or behind the others, which it is
+    /// one of from then on.
+    fn is_in_time(&mut self, update: OpId, alone: bool) -> bool {
+        let Self { problem, begins, first_uses, copies } = self;
+        let constants = problem.model.reads(update);
+        let constants = constants.filter(|id| problem.model.producer(*id).is_none());
+        let copy = |id: TensorId| {
+            let bytes = problem.trace.tensors[id.index()].bytes;
+            let copy = problem.machine.link.copy_time(Direction::H2d, bytes);
+            (begins[first_uses[id.index()]], copy.0)
+        };
+        let its = constants.map(copy).filter(|(used, _)| *used < begins[update.index()]);
+        let its: Vec<(u64, u64)> = its.collect();
+        if alone {
+            return its.iter().all(|(used, copy)| copy <= used);
+        }
+        let Some(first) = its.iter().map(|(used, _)| *used).min() else { return true };
+        let mut all = copies.clone();
+        its.iter().for_each(|(used, copy)| *all.entry(*used).or_default() += copy);
+        let mut sum = 0;
+        let is_in_time = all.iter().all(|(used, copy)| {
+            sum += copy;
+            *used < first || sum <= *used
+        });
+        if is_in_time {
+            *copies = all;
+        }
+        is_in_time
+    }
 }
 
 /// What updates read and no op makes.

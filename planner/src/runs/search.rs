@@ -105,8 +105,15 @@ pub(crate) fn search(parts: &Parts, search: Search, mut judge: Option<&mut dyn J
     let Search { budget, effort, proceed, .. } = search;
     let mut random = SplitMix::new(search.seed);
     let mut room = Room::default();
-    let (mut found, fastest, nearest) = search.start(parts, &mut judge, &mut random, &mut room);
-    let Some((mut best, mut runs)) = fastest else { return Outcome { found, nearest } };
+    let mut started = search.start(parts, &mut judge, &mut random, &mut room);
+    // What begins later has as much left as what needed none of bringing down.
+    let begin = room.work.min(effort / 3);
+    let nearest = search.bring_down(parts, &mut started, &mut judge, &mut random, &mut room);
+    room.work = begin;
+    let Started { mut found, fastest, .. } = started;
+    let Some((mut best, mut runs)) = fastest.filter(|_| proceed(begin, effort)) else {
+        return Outcome { found, nearest };
+    };
     let mut current = best;
     let begin = room.work;
     let mut guessed = runs.guess();
@@ -188,16 +195,31 @@ fn keep(found: &mut Vec<Found>, cost: u64, runs: &Runs) {
     found.push(Found { cost, reruns: runs.reruns().to_vec() });
 }
 
-/// The sequences that were the best one after the other, the best of them, and where nothing fits, what comes
-/// nearest.
-type Started<'a> = (Vec<Found>, Option<(u64, Runs<'a>)>, Option<(i64, usize)>);
+/// Where a search begins.
+#[derive(Default)]
+struct Started<'a> {
+    /// What was the best one after the other, and the best of it.
+    found: Vec<Found>,
+    fastest: Option<(u64, Runs<'a>)>,
+    /// What failed to be repaired with the lowest peak.
+    unrepaired: Option<Runs<'a>>,
+}
+
+impl<'a> Started<'a> {
+    /// Keeps a sequence that fits, if it is the best.
+    fn note(&mut self, cost: u64, runs: Runs<'a>) {
+        if self.found.last().is_none_or(|best| cost < best.cost) {
+            keep(&mut self.found, cost, &runs);
+            self.fastest = Some((cost, runs));
+        }
+    }
+}
 
 impl Search<'_> {
     /// Of all work, one of so many parts is spent on one round at most.
     pub(super) const ROUNDS: u64 = 100;
 
-    /// Repairs what is given and some made of nothing; and where that finds nothing, or nothing that costs about
-    /// as much as what was given, brings down what was given by small steps.
+    /// Repairs what is given and some made of nothing.
     fn start<'a>(
         &self,
         parts: &'a Parts,
@@ -206,7 +228,6 @@ impl Search<'_> {
         room: &mut Room,
     ) -> Started<'a> {
         let Search { budget, given, effort, .. } = *self;
-        let mut found: Vec<Found> = Vec::new();
         let mut limit = parts.clock[parts.ops()].saturating_mul(8);
         let starts = (given.iter().map(|reruns| (reruns.as_slice(), true)))
             .filter(|(reruns, _)| {
@@ -214,71 +235,75 @@ impl Search<'_> {
             })
             .chain(given.iter().map(|reruns| (reruns.as_slice(), false)))
             .chain((0..STARTS).map(|_| (&[][..], false)));
-        let mut fastest: Option<(u64, Runs)> = None;
-        let mut nearest: Option<Runs> = None;
+        let mut started = Started::default();
         for (start, (reruns, is_spread)) in starts.enumerate() {
-            if room.work > effort / 3 && !found.is_empty() || room.work > effort {
+            let none_yet = started.found.is_empty();
+            let most = if none_yet { effort } else { effort / 3 };
+            if room.work > most {
                 break;
             }
             let mut runs = Runs::with(parts, reruns);
             if is_spread {
                 runs.spread(self.place);
             }
-            let first = start == 0 || !reruns.is_empty();
-            room.until = if found.is_empty() { effort } else { room.work + effort / 6 };
-            let weights = self.weights(random, !first);
+            room.until = if none_yet { effort } else { room.work + effort / 6 };
+            let rough = start > 0 && reruns.is_empty();
+            let weights = self.weights(random, rough);
             if runs.repair(budget, limit, weights, random, room) {
                 let all = runs.reruns().to_vec();
                 runs.prune(all, budget, random, room);
-                if let Some(cost) = cost_of(&runs, f64::MAX, judge, room)
-                    && found.last().is_none_or(|best| cost < best.cost)
-                {
+                if let Some(cost) = cost_of(&runs, f64::MAX, judge, room) {
                     limit = (cost + cost / 2).min(limit);
-                    keep(&mut found, cost, &runs);
-                    fastest = Some((cost, runs));
+                    started.note(cost, runs);
                 }
-            } else if nearest.as_ref().is_none_or(|nearest| runs.peak() < nearest.peak()) {
-                nearest = Some(runs);
+            } else if started.unrepaired.as_ref().is_none_or(|other| runs.peak() < other.peak()) {
+                started.unrepaired = Some(runs);
             }
             if !(self.proceed)(room.work, effort) {
-                return (found, None, None);
+                break;
             }
         }
-        // What begins later has as much left as what needed none of this.
-        let begin = room.work.min(effort / 3);
-        let is_dear = |runs: &Runs| {
-            let limit = DEAR * runs.cost() as f64;
-            runs.peak() > budget && fastest.as_ref().is_none_or(|(cost, _)| *cost as f64 > limit)
+        started
+    }
+
+    /// Brings down by small steps what does not fit: of what is given the first, if nothing costs about as little; or
+    /// where nothing fits, some, and last what could not be repaired. Returns the lowest peak that is reached, where
+    /// nothing fits then, and the op before whose end that is.
+    fn bring_down<'a>(
+        &self,
+        parts: &'a Parts,
+        started: &mut Started<'a>,
+        judge: &mut Option<&mut dyn Judge>,
+        random: &mut SplitMix,
+        room: &mut Room,
+    ) -> Option<(i64, usize)> {
+        let fastest = started.fastest.as_ref().map(|(cost, _)| *cost as f64);
+        let is_above = |runs: &Runs| {
+            let is_dear = fastest.is_none_or(|cost| cost > DEAR * runs.cost() as f64);
+            runs.peak() > self.budget && is_dear
         };
         let most = if fastest.is_some() { 1 } else { BROUGHT_DOWN };
-        let first = given.iter().take(most).map(|reruns| Runs::with(parts, reruns));
-        let above: Vec<Runs> = first.filter(is_dear).collect();
-        let nothing = nearest.take().filter(|_| fastest.is_none());
-        let mut lowest: Option<(i64, usize)> = None;
-        for mut runs in above.into_iter().chain(nothing) {
-            let fits = self.descend(&mut runs, effort, random, room);
-            if !fits && !(self.proceed)(room.work, effort) {
-                return (found, None, None);
+        let given = self.given.iter().take(most).map(|reruns| Runs::with(parts, reruns));
+        let unrepaired = started.unrepaired.take().filter(|_| fastest.is_none());
+        let mut lowest = None;
+        for mut runs in given.filter(is_above).chain(unrepaired) {
+            if !(self.proceed)(room.work, self.effort) {
+                return None;
             }
+            let fits = self.descend(&mut runs, self.effort, random, room);
             let cost = fits.then(|| cost_of(&runs, f64::MAX, judge, room)).flatten();
             match cost {
-                Some(cost) if found.last().is_none_or(|best| cost < best.cost) => {
-                    keep(&mut found, cost, &runs);
-                    fastest = Some((cost, runs));
-                }
-                Some(_) => {}
+                Some(cost) => started.note(cost, runs),
                 None => {
                     let place = (runs.peak(), stage(runs.load.fullest()));
                     lowest = lowest.into_iter().chain([place]).min();
                 }
             }
-            if fastest.is_some() {
-                break;
+            if started.fastest.is_some() {
+                return None;
             }
         }
-        room.work = begin;
-        let nearest = lowest.filter(|_| fastest.is_none());
-        (found, fastest, nearest)
+        lowest
     }
 
     /// The weights of one repair.

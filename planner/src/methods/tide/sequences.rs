@@ -11,7 +11,7 @@ use super::others::MOST_WEIGHED;
 use super::packed::Packed;
 use crate::cut::{Carried, Several, carried, lazy};
 use crate::fit::{share, shrunk};
-use crate::kept_load::certain_load;
+use crate::kept_load::{certain_load, fullest};
 use crate::methods::Dtr;
 use crate::runs::{
     Found, Judge, Parts, Rerun, Runs, Search, reruns_of, reruns_under, search, steps_of, whole,
@@ -50,10 +50,9 @@ pub(super) const LONG: usize = 20_000;
 const GOOD_ENOUGH: u64 = 2000;
 
 /// Of what was found, so many of the best are given addresses until one has some: where memory is short, many have
-/// none. On long traces there are as many as have so many ops together, or a few.
+/// none. No more than have so many ops together.
 const TRIED: usize = 40;
 const TRIED_OPS: usize = 100_000;
-const FEW_TRIED: usize = 3;
 
 /// A lane's price against compute's, where no cut says one.
 const PRICE: f64 = 0.1;
@@ -154,8 +153,7 @@ impl Packed<'_> {
 
     /// The op with most on the device.
     pub fn fullest(&self) -> usize {
-        let load = certain_load(self.problem);
-        (0..load.len()).max_by_key(|op| (load[*op], std::cmp::Reverse(*op))).unwrap_or(0)
+        fullest(&certain_load(self.problem))
     }
 
     /// Searches for the sequence that costs least, from what the cut at a place holds, from what DTR
@@ -193,7 +191,7 @@ impl Packed<'_> {
             effort = effort * OPS / ops;
         }
         let is_long = problem.trace.ops.len() > LONG;
-        let tried = (TRIED_OPS / parts.ops().max(1)).clamp(FEW_TRIED, TRIED);
+        let tried = if is_long { 1 } else { (TRIED_OPS / parts.ops().max(1)).min(TRIED) };
         let mut enough = self.target;
         for (round, (room, mut part)) in ROOMS.into_iter().enumerate() {
             if share(self.target, room) > enough {
@@ -243,7 +241,7 @@ impl Packed<'_> {
             found.dedup_by(|other, one| other.reruns == one.reruns);
             let (before, mut packs) = (self.time(), false);
             let mut lacking = Bytes::ZERO;
-            for found in found.iter().take(if is_long { 1 } else { tried }) {
+            for found in found.iter().take(tried) {
                 let steps = steps_of(&problem, &parts, &found.reruns);
                 debug_assert!(
                     waits
