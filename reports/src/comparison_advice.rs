@@ -116,7 +116,9 @@ fn what_would_do(comparison: &Comparison) -> String {
     if let Some(least) = least_budget(comparison).filter(|least| least > budget) {
         return format!("Nothing fits {budget}: no budget below {least} can do.");
     }
-    format!("No method fits {budget}: raise the budget, or shrink the batch.")
+    format!(
+        "No method fits {budget}: raise the budget, the host's where that is short, or shrink the batch."
+    )
 }
 
 /// `a`, `a and b`, `a, b and c`.

@@ -36,7 +36,9 @@ pub enum Infeasible {
         op: OpId,
     },
     /// Too much is on the host at once.
-    #[error("the host would hold {needed} at once")]
+    #[error(
+        "the host would hold {needed} at once, which is more than its memory or `--host-budget`"
+    )]
     HostMemory {
         /// What would be on the host.
         needed: Bytes,
