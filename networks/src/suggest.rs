@@ -19,17 +19,20 @@ pub fn instead<'a>(name: &str, known: impl IntoIterator<Item = &'a str>) -> Stri
     remedy(&closest(name, &known), &known)
 }
 
-/// Up to three names: those that begin with `name`, then those that differ from it in at most
-/// about a third of its letters.
+/// Up to three names: those that begin with `name` or have all its parts (as `llama3.2-1b` has those of `llama-1b`),
+/// then those that differ from it in at most about a third of its letters.
 pub fn closest(name: &str, known: &[String]) -> Vec<String> {
     // Longer texts are no misspelt names, and comparing them takes long.
     let length = name.chars().count();
     if !(1..=64).contains(&length) {
         return Vec::new();
     }
+    let has_all_parts = |candidate: &str| {
+        name.contains('-') && name.split('-').all(|part| candidate.contains(part))
+    };
     let mut near: Vec<(usize, &String)> = known
         .iter()
-        .map(|candidate| match candidate.starts_with(name) {
+        .map(|candidate| match candidate.starts_with(name) || has_all_parts(candidate) {
             true => (0, candidate),
             false => (strsim::damerau_levenshtein(name, candidate), candidate),
         })
