@@ -4,19 +4,7 @@ use crate::sandbox::Sandbox;
 use crate::stand_in::stand_in;
 
 /// Small: what computes is one thread of a processor that stands for many of a device.
-const NETWORK: &str = r#"
-input = [3, 10, 10]
-layer = [
-  { name = "conv1", kind = "convolution", channels = 8, kernel = 3, padding = 1 },
-  { name = "norm1", kind = "batch-norm" },
-  { name = "relu1", kind = "relu" },
-  { name = "conv2", kind = "convolution", channels = 8, kernel = 3, padding = 1 },
-  { name = "relu2", kind = "relu" },
-  { name = "mean", kind = "adaptive-pool", extent = 2 },
-  { name = "flat", kind = "flatten" },
-  { name = "fc", kind = "linear", width = 10 },
-]
-"#;
+const NETWORK: &str = include_str!("inputs/small-norm.toml");
 
 /// Measurements are small on a device with little memory.
 const SMALL: [(&str, &str); 1] = [("TIDEGATE_MEMORY", "50000000")];

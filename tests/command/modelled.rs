@@ -26,21 +26,6 @@ fn half_of_what_in_core_needs_is_enough_to_run_what_was_planned_by_name() {
 }
 
 #[test]
-fn what_cannot_be_run_says_how_it_could() {
-    let sandbox = Sandbox::new();
-    sandbox.ok("plan plain20 --batch 8 --image 32 -m titan-v -b 90% -o plan.json");
-    sandbox.refuses("run plan.json", 2, "--conventions tidegate");
-    sandbox.refuses(
-        "plan plain20 --batch 8 -m titan-v --conventions theano",
-        2,
-        "there are `pytorch`, `caffe`, `chainer`, `tidegate`",
-    );
-    sandbox.refuses("profile plain20 --batch 8 --conventions pytorch -o p", 2, "--conventions");
-    sandbox.ok("plan resnet18-host -m titan-v -b 90% -o recorded.json");
-    sandbox.refuses("run recorded.json", 2, "--trace");
-}
-
-#[test]
 fn a_file_that_has_changed_is_not_the_network_that_was_planned() {
     let sandbox = Sandbox::new();
     let layers = |width: u32| {

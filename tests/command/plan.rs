@@ -3,20 +3,14 @@
 use schema::{Document, Plan};
 use serde_json::Value;
 
-use crate::sandbox::{Sandbox, without_times};
+use crate::sandbox::Sandbox;
 
 const SMALL: &str = "tests/recordings/small.dtr.jsonl --machine titan-v --budget 60%";
 
 #[test]
-fn a_plan_is_shown_written_proven_simulated_and_exported() {
+fn a_plan_is_simulated_and_exported() {
     let sandbox = Sandbox::new();
-    let shown = sandbox.ok(&format!("plan {SMALL} --method pooch --output plan.json"));
-    insta::assert_snapshot!(without_times(&shown));
-    let verified = sandbox.ok("verify plan.json --trace tests/recordings/small.dtr.jsonl");
-    insta::assert_snapshot!(verified);
-    let simulated =
-        sandbox.ok("simulate plan.json --trace tests/recordings/small.dtr.jsonl -m titan-v");
-    insta::assert_snapshot!(simulated);
+    sandbox.ok(&format!("plan {SMALL} --method pooch --output plan.json"));
     sandbox.ok("simulate plan.json -o timeline.json");
     sandbox.ok("export timeline.json --to perfetto -o perfetto.json");
     let perfetto: Value = serde_json::from_str(&sandbox.text("perfetto.json")).expect("JSON");
@@ -109,17 +103,6 @@ fn an_unsafe_plan_is_refused_and_the_two_actions_are_named() {
     content["buffers"][moved]["address"] = content["buffers"][held]["address"].clone();
     sandbox.write("overlapping.json", &overlapping.to_string());
     insta::assert_snapshot!(sandbox.fails("verify overlapping.json"));
-}
-
-#[test]
-fn a_plan_is_refused_for_another_trace_or_machine() {
-    let sandbox = Sandbox::new();
-    sandbox.ok(&format!("plan {SMALL} -o plan.json"));
-    insta::assert_snapshot!(
-        sandbox.fails("verify plan.json --trace tests/recordings/small.opgraph.json")
-    );
-    insta::assert_snapshot!(sandbox.fails("simulate plan.json --trace resnet18-host"));
-    insta::assert_snapshot!(sandbox.fails("simulate plan.json --machine titan-v+pcie4"));
 }
 
 #[test]
