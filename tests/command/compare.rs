@@ -11,17 +11,6 @@ fn iteration(comparison: &Value) -> u64 {
 }
 
 #[test]
-fn what_the_time_is_made_of_is_shown_on_request() {
-    let sandbox = Sandbox::new();
-    let shown = |wide: &str| {
-        let text = sandbox.ok(&format!("{SMALL} -b 60% --methods swap-all,sqrt-n {wide}"));
-        let header = text.lines().find(|line| line.starts_with("method")).map(str::to_string);
-        header.expect("a table").split("  ").filter(|name| !name.is_empty()).count()
-    };
-    assert_eq!((shown(""), shown("--wide")), (9, 14));
-}
-
-#[test]
 fn as_json_each_figure_has_its_unit() {
     let sandbox = Sandbox::new();
     let command = format!("{SMALL} -b 60% --methods swap-opt,in-core --format json");
@@ -105,18 +94,6 @@ fn a_faster_link_and_a_slower_device_hide_more_copies() {
         pcie3["in_core"]["iteration_ns"].as_u64().map(|time| time * 2)
     );
     assert!(slowdown(&slower) < slowdown(&pcie3));
-}
-
-#[test]
-fn times_are_carried_over_by_rooflines_where_work_is_known() {
-    let sandbox = Sandbox::new();
-    let command = "compare resnet18-host -m titan-v -b 80% --methods in-core,swap-all";
-    let carried = sandbox.ok(&format!("{command} --recorded-on rtx-4090"));
-    assert!(carried.contains("by the ratio of the rooflines"), "{carried}");
-    // The recording knows no FLOPs, so that only the stated factor applies.
-    let stated =
-        sandbox.ok(&format!("{SMALL} -b 80% --methods swap-all --recorded-on p100 --speed 2"));
-    assert!(stated.contains("divided by 2"), "{stated}");
 }
 
 #[test]

@@ -52,24 +52,6 @@ fn a_plan_prints_its_row_of_a_comparison() {
     assert_eq!(without_seconds(plan), without_seconds(comparison));
 }
 
-/// What changes a trace's times or tensors is stated in the plan, so that its trace is found again
-/// by its name alone.
-#[test]
-fn a_plan_knows_how_its_trace_was_read() {
-    let sandbox = Sandbox::new();
-    for options in [
-        "resnet18-host -m titan-v -b 70% --speed 100",
-        "resnet18-host -m titan-v+pcie5 -b 70% --recorded-on p100 --speed 3",
-        "tests/recordings/small.dtr.jsonl -m titan-v -b 80% --in-place alias",
-    ] {
-        sandbox.ok(&format!("plan {options} --method swap-all -o plan.json"));
-        let trace = options.split(' ').next().expect("the trace comes first");
-        let verified = sandbox.ok(&format!("verify plan.json --trace {trace}"));
-        assert!(verified.contains("ops in order"), "{verified}");
-        sandbox.ok(&format!("simulate plan.json --trace {trace}"));
-    }
-}
-
 #[test]
 fn an_unsafe_plan_is_refused_and_the_two_actions_are_named() {
     let sandbox = Sandbox::new();

@@ -101,9 +101,8 @@ fn a_share_of_the_state_moves_to_the_host() {
 #[test]
 fn onnx_files_have_ranks() {
     let sandbox = Sandbox::new();
-    let file = sandbox.path("block.onnx");
-    std::fs::write(file, include_bytes!("onnx/block.onnx")).expect("the folder is there");
-    let network = "block.onnx --sequence 16 --batch 4 --optimizer adam -m v100-sxm -b 200%";
+    let network =
+        "tests/onnx/block.onnx --sequence 16 --batch 4 --optimizer adam -m v100-sxm -b 200%";
     let fixed = |options: &str| {
         let plan = format!("plan {network} {options} --method in-core -o plan.json --format json");
         let found = sandbox.json(&plan);

@@ -43,6 +43,8 @@ impl Sandbox {
             "recordings/h100/resnet50-b32-f32.kineto.json.gz",
             "recordings/h100/resnet50-b32-f32.snapshot.pickle.gz",
             "tests/tables/weights.bf16",
+            "tests/onnx/block.onnx",
+            "tests/onnx/folded.onnx",
         ] {
             let to = folder.path().join(name);
             let parent = to.parent().expect("it is in a folder");

@@ -279,20 +279,6 @@ fn numbers_of_a_paper_are_one_object_with_what_is_supposed_otherwise_apart() {
     assert!(text.contains("What if:") && text.contains("(ops twice as fast)"), "{text}");
 }
 
-#[test]
-fn methods_decide_by_a_profile_of_swapping_everything_and_have_no_plan_where_that_has_none() {
-    let sandbox = Sandbox::new();
-    sandbox.write(
-        "mine.toml",
-        "description = 'd'\n[[group]]\nnetworks = ['resnet18']\nbatches = [64]\nmethods = ['pooch']\n\
-         machines = ['titan-v+contended']\nbudgets = ['60%', '1%']\nprofiled = true\n",
-    );
-    let text = sandbox.ok("study mine.toml -o out");
-    assert!(text.contains("decided on   a profile of swapping everything"), "{text}");
-    let statuses: Vec<_> = rows(&sandbox, "out").iter().map(|row| row.answer.status).collect();
-    assert_eq!(statuses, [Status::Ok, Status::Infeasible]);
-}
-
 /// PooCH, section 5.2: POWER9's plan fails on x86 at batch 640, where x86 has one of its own.
 #[test]
 fn what_is_decided_on_another_machine_is_its_plans_and_carried_out_as_it_is() {
@@ -337,19 +323,4 @@ fn the_largest_batch_fits_and_one_more_sample_does_not() {
     assert!(budget < peak, "{budget} of {peak}");
     let plan = |budget: u64| sandbox.run(&format!("plan {question} -b {budget}B")).code;
     assert_eq!((plan(budget), plan(budget - peak / 100)), (0, 3));
-}
-
-#[test]
-fn a_modelled_trace_says_so_wherever_it_is_shown() {
-    let sandbox = with_study();
-    let network = "resnet18 --batch 32 -m titan-v";
-    for command in [
-        &format!("plan {network} --method in-core -o plan.json"),
-        &format!("compare {network}"),
-        "largest resnet18 -m titan-v -b 1GB",
-        "study study.toml -o out",
-    ] {
-        assert!(sandbox.ok(command).contains("modelled"), "{command}");
-    }
-    assert!(sandbox.ok("verify plan.json --trace resnet18").contains("resnet18"));
 }

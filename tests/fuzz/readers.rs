@@ -284,7 +284,7 @@ fn read_pytorch(bytes: &[u8]) -> bool {
 
 /// Many operators in few bytes, and what exporters write.
 fn onnx_models() -> Vec<Vec<u8>> {
-    [files("tests/fuzz/onnx", ""), files("tests/command/onnx", "")].concat()
+    [files("tests/fuzz/onnx", ""), files("tests/onnx", "")].concat()
 }
 
 fn read_onnx(bytes: &[u8]) -> bool {
