@@ -5,6 +5,7 @@ use std::path::Path;
 
 use profiler::import::{Format, ImportOptions, InPlaceOps, import_trace};
 use schema::Document;
+use strum::VariantArray;
 
 const LOG: &str = include_str!("bad_files/whole.dtr.jsonl");
 const GRAPH: &str = include_str!("bad_files/whole.opgraph.json");
@@ -100,7 +101,7 @@ fn what_is_no_recording_is_refused() {
 
 #[test]
 fn formats_are_named_and_detected() {
-    for format in Format::ALL {
+    for &format in Format::VARIANTS {
         assert_eq!(format.to_string().parse(), Ok(format));
     }
     let unknown = "onnx".parse::<Format>().expect_err("unknown");
