@@ -63,7 +63,9 @@ impl Sandbox {
     }
 
     pub fn write(&self, name: &str, text: &str) {
-        std::fs::write(self.path(name), text).expect("the folder is writable");
+        let path = self.path(name);
+        std::fs::create_dir_all(path.parent().expect("it is in a folder")).expect("writable");
+        std::fs::write(path, text).expect("the folder is writable");
     }
 
     /// The names in the folder, in order; the folder of recordings and tables left out.
