@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use clap::Args;
-use experiments::option_text::{float, image, lora, named};
+use experiments::option_text::{choice, float, image, lora};
 use experiments::recipes::{modelled, recipe};
 use networks::{Activation, Extents, Lora, NetworkOptions, Optimizer, Shard, Tf32};
 use schema::{Dtype, Framework, Machine, Recipe, Trace};
@@ -33,8 +33,8 @@ pub struct NetworkArgs {
     pub sequence: Option<u32>,
 
     /// Activation of convolutional networks: relu, leaky-relu, ...
-    #[arg(long, value_name = "NAME", value_parser = named(
-        Activation::from_name, "relu leaky-relu elu relu6 gelu silu sigmoid tanh"
+    #[arg(long, value_name = "NAME", value_parser = choice::<Activation>(
+        "relu leaky-relu elu relu6 gelu silu sigmoid tanh"
     ))]
     pub activation: Option<Activation>,
 
@@ -43,12 +43,12 @@ pub struct NetworkArgs {
     pub dtype: Option<Dtype>,
 
     /// What of f32 a GPU may do in TF32: none, convolutions (as PyTorch by itself) or all
-    #[arg(long, value_name = "WHAT", value_parser = named(Tf32::from_name, "none convolutions all"))]
+    #[arg(long, value_name = "WHAT", value_parser = choice::<Tf32>("none convolutions all"))]
     pub tf32: Option<Tf32>,
 
     /// Optimizer: none, sgd, momentum, adam (adamw keeps and updates as much) or adam-8bit
-    #[arg(long, value_name = "NAME", value_parser = named(
-        Optimizer::from_name, "none sgd momentum adam adamw adam-8bit"
+    #[arg(long, value_name = "NAME", value_parser = choice::<Optimizer>(
+        "none sgd momentum adam adamw adam-8bit"
     ))]
     pub optimizer: Option<Optimizer>,
 
@@ -111,7 +111,7 @@ pub struct NetworkArgs {
 
     /// Whose ops a modelled iteration consists of: pytorch, caffe, chainer, or tidegate, whose plans `run` takes
     /// [default: pytorch]
-    #[arg(long, value_name = "FRAMEWORK", value_parser = named(Framework::from_name, "pytorch caffe chainer tidegate"))]
+    #[arg(long, value_name = "FRAMEWORK", value_parser = choice::<Framework>("pytorch caffe chainer tidegate"))]
     pub conventions: Option<Framework>,
 
     /// Efficiencies that `fit` wrote, for the op times [default: those that come with tidegate]
@@ -128,8 +128,8 @@ pub struct RankArgs {
 
     /// What each rank has only its share of: zero1 (optimizer state), zero2 (gradients too) or zero3
     /// (parameters too)
-    #[arg(long, value_name = "STAGE", requires = "ranks", value_parser = named(
-        Shard::from_name, "zero1 zero2 zero3"
+    #[arg(long, value_name = "STAGE", requires = "ranks", value_parser = choice::<Shard>(
+        "zero1 zero2 zero3"
     ))]
     pub shard: Option<Shard>,
 

@@ -27,7 +27,7 @@ impl<'a> Summary<'a> {
     /// Of what was imported.
     pub fn of(Recording { format, trace, figures }: &'a Recording) -> Self {
         let summary = Self {
-            kind: format.name(),
+            kind: format.into(),
             network: None,
             ops: 0,
             tensors: 0,
@@ -36,7 +36,7 @@ impl<'a> Summary<'a> {
             constant_bytes: 0,
             figures,
             notes: &figures.notes,
-            title: format.name().into(),
+            title: format.to_string(),
         };
         let Some(trace) = trace else { return summary };
         let in_core = in_core(trace);

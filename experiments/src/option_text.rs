@@ -1,5 +1,7 @@
 //! How options of networks are written.
 
+use std::str::FromStr;
+
 use networks::suggest::instead;
 use schema::{Bytes, BytesPerSec, Dtype, Lora};
 
@@ -11,6 +13,13 @@ pub fn named<T: 'static>(
     all: &'static str,
 ) -> impl Fn(&str) -> Result<T, String> + Clone {
     move |name| find(name).ok_or_else(|| instead(name, all.split(' ')))
+}
+
+/// A choice by its name in files, of those that there are.
+pub fn choice<T: FromStr + 'static>(
+    all: &'static str,
+) -> impl Fn(&str) -> Result<T, String> + Clone {
+    named(|name| name.parse().ok(), all)
 }
 
 /// An element type of a network or a codec's tensor.

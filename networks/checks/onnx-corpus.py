@@ -2,7 +2,7 @@
 
     python networks/checks/onnx-corpus.py make FOLDER [NAME...]
     python networks/checks/onnx-corpus.py table FOLDER TIDEGATE [PAGE]
-    python networks/checks/onnx-corpus.py tiny tests/command/onnx
+    python networks/checks/onnx-corpus.py tiny tests/onnx
 
 `make` needs torch, torchvision, transformers, onnx and onnxscript. Each model is written by both of
 PyTorch's exporters, with random weights, of which the file keeps the shapes alone. `table` needs Python

@@ -57,7 +57,6 @@ pub(crate) fn accumulated(trace: Trace, passes: u32, time: impl Fn(u64) -> schem
     Trace { batch, tensors, ops, ..trace }
 }
 
-/// An op of other tensors.
 fn moved(op: &Op, now: &[TensorId]) -> Op {
     let all = |ids: &[TensorId]| ids.iter().map(|id| now[id.index()]).collect();
     let pair = |pair: &InPlace| InPlace {

@@ -11,13 +11,9 @@ use super::part::Part;
 pub(crate) enum Operand {
     /// One of the layer's inputs.
     Input(usize),
-    /// All of them.
     Inputs,
-    /// Its weights.
     Weight,
-    /// All of its parameters.
     Parameters,
-    /// Its output.
     Output,
     /// What it keeps beside, where it does: a mask, a seed, positions, statistics, probabilities.
     Kept,

@@ -47,7 +47,6 @@ struct Lowering<'a> {
     kept: Vec<Option<Value>>,
     /// Gradients of each value that are not yet added up.
     gradients: Vec<Vec<Value>>,
-    /// The value of each parameter.
     parameters: Vec<Option<Value>>,
     labels: Option<Value>,
     seed: Option<Value>,

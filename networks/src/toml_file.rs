@@ -236,7 +236,7 @@ fn add(b: &mut Builder, table: &LayerTable, last: LayerId, file: &Path) -> Built
             b.attention(name, [q, k, v], heads, width / heads, table.causal.unwrap_or(false))
         }
         kind => {
-            let activation = Activation::from_name(kind).unwrap_or(Activation::Relu);
+            let activation = kind.parse().unwrap_or(Activation::Relu);
             b.activation(name, x, activation)
         }
     }

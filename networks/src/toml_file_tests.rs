@@ -49,56 +49,16 @@ fn every_kind_that_the_readme_lists_is_one() {
     }
 }
 
-const INPUT: &str = "input = [3, 8, 8]\n";
-
-fn layer(rest: &str) -> String {
-    format!("{INPUT}[[layer]]\nname = \"one\"\n{rest}")
-}
-
 #[test]
 fn broken_files_are_refused_with_file_layer_and_remedy() {
-    let twice = "kind = \"relu\"\n[[layer]]\nname = \"one\"\nkind = \"relu\"";
-    let broken = [
-        ("not TOML", "input = 3 x 8".to_string()),
-        ("no input", "[[layer]]\nname = \"one\"\nkind = \"relu\"".to_string()),
-        ("no layers", INPUT.to_string()),
-        ("an input without extent", "input = [0]\nlayer = []".to_string()),
-        ("unknown field", layer("kind = \"relu\"\nfilters = 3")),
-        ("unknown kind", layer("kind = \"convolutoin\"")),
-        ("a name twice", layer(twice)),
-        ("a field is missing", layer("kind = \"convolution\"\nkernel = 3")),
-        ("a field of another kind", layer("kind = \"relu\"\nkernel = 3")),
-        ("a negative figure", layer("kind = \"linear\"\nwidth = -1")),
-        ("no such input", layer("kind = \"relu\"\ninputs = [\"zero\"]")),
-        ("too few inputs", layer("kind = \"add\"\ninputs = [\"input\"]")),
-        ("window too large", layer("kind = \"max-pool\"\nkernel = 9")),
-        ("no stride", layer("kind = \"max-pool\"\nkernel = 2\nstride = 0")),
-        ("groups", layer("kind = \"convolution\"\nchannels = 8\nkernel = 1\ngroups = 2")),
-        ("no groups", layer("kind = \"convolution\"\nchannels = 8\nkernel = 1\ngroups = 0")),
-        ("huge", layer("kind = \"linear\"\nwidth = 9000000000000000000")),
-        ("padding", layer("kind = \"max-pool\"\nkernel = 2\npadding = 9000000000000000000")),
-        (
-            "shapes",
-            layer(
-                "kind = \"linear\"\nwidth = 5\n[[layer]]\nname = \"two\"\nkind = \"add\"\ninputs = [\"input\", \"one\"]",
-            ),
-        ),
-        (
-            "rank",
-            layer(
-                "kind = \"flatten\"\n[[layer]]\nname = \"two\"\nkind = \"convolution\"\nchannels = 1\nkernel = 1",
-            ),
-        ),
-        (
-            "heads",
-            layer("kind = \"attention\"\nheads = 3\ninputs = [\"input\", \"input\", \"input\"]"),
-        ),
-    ];
-    let report = broken.map(|(what, text)| {
-        let error = read_toml(&text).expect_err(what);
+    // Each under a line that says what is wrong with it.
+    let broken = include_str!("toml_file_tests/broken.txt").split("# ").skip(1);
+    let report = broken.map(|case| {
+        let (what, text) = case.split_once('\n').expect("it is a line");
+        let error = read_toml(text).expect_err(what);
         format!("# {what}\n{}\n", causes(&error))
     });
-    insta::assert_snapshot!(report.join("\n"));
+    insta::assert_snapshot!(report.collect::<Vec<_>>().join("\n"));
 }
 
 #[test]

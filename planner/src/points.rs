@@ -7,7 +7,6 @@ use crate::Problem;
 /// The starts of some ops, in order, and what would be on the device then if nothing left.
 #[derive(Debug, Clone)]
 pub(crate) struct Points {
-    /// The ops.
     pub ops: Vec<usize>,
     /// Bytes at each op with everything kept.
     pub load: Vec<u64>,

@@ -78,7 +78,6 @@ impl Default for Limits {
     }
 }
 
-/// The lane that a machine has for codecs, if it has one.
 fn codec_lane(machine: &Machine) -> Option<CodecLane> {
     let compute = &machine.device.compute;
     let beside_codec_permille = (compute.beside_codec * 1000.0).round().clamp(100.0, 1000.0) as u16;

@@ -7,7 +7,6 @@ pub enum FitError {
     /// Too few samples.
     #[error("there are {found} samples, and a fit needs {needed}: take more")]
     TooFew { found: usize, needed: usize },
-    /// All of one size.
     #[error("all samples are of one size, through which no line goes: take some of another")]
     OneSize,
     /// A sample of no bytes or no time, or beyond what a document holds.

@@ -238,39 +238,12 @@ fn machines_that_inherit_one_another_are_refused() {
 
 #[test]
 fn broken_files_are_refused_with_file_place_and_remedy() {
-    let broken = [
-        ("not TOML", "inherits = titan-v"),
-        ("unknown field", "inherits = \"p100\"\n[device]\nmemroy = \"16GiB\""),
-        ("unknown table", "inherits = \"p100\"\n[gpu]"),
-        ("wrong unit", "inherits = \"p100\"\n[device]\nmemory = \"16GB/s\""),
-        ("no unit", "inherits = \"p100\"\n[device]\nmemory = \"16\""),
-        ("bare number", "inherits = \"p100\"\n[host]\nmemory = 64"),
-        ("bandwidth without /s", "inherits = \"p100\"\n[link]\nd2h = \"12GB\""),
-        ("flops in another unit", "[device.compute]\nf32_flops = \"14TOPS\""),
-        ("half a point", "[link]\nd2h = [{ bytes = \"1MiB\" }]"),
-        ("no points", "inherits = \"p100\"\n[link]\nd2h = []"),
-        (
-            "points out of order",
-            "inherits = \"p100\"\n[link]\nh2d = [{ bytes = \"2MiB\", bandwidth = \"9GB/s\" },\n\
-             { bytes = \"1MiB\", bandwidth = \"8GB/s\" }]",
-        ),
-        ("share over 1", "inherits = \"p100\"\n[link]\nboth_directions = 1.5"),
-        ("codecs that stop compute", "inherits = \"p100\"\n[device.compute]\nbeside_codec = 0.05"),
-        ("zero flops", "inherits = \"p100\"\n[device.compute]\nf32_flops = \"0TFLOPS\""),
-        ("missing figure", "inherits = \"pcie3\"\n[device]\nname = \"mine\""),
-        ("empty", ""),
-        ("unknown parent", "inherits = \"p1000\""),
-        ("unknown parent's link", "inherits = \"p100+pcie33\""),
-        ("source of nothing", "inherits = \"p100\"\n[sources]\ndevice.memroy = \"a guess\""),
-        (
-            "source of what is inherited",
-            "inherits = \"p100\"\n[sources]\n\"link.d2h\" = \"a guess\"",
-        ),
-        ("source that is no text", "inherits = \"p100\"\n[sources]\nlink.latency = 10"),
-    ];
-    let report = broken.map(|(what, text)| {
+    // Each under a line that says what is wrong with it.
+    let broken = include_str!("machines_tests/broken.txt").split("# ").skip(1);
+    let report = broken.map(|case| {
+        let (what, text) = case.split_once('\n').expect("it is a line");
         let error = machine_from_toml(text, Path::new("my.toml")).expect_err(what);
         format!("# {what}\n{}\n", causes(&error))
     });
-    insta::assert_snapshot!(report.join("\n"));
+    insta::assert_snapshot!(report.collect::<Vec<_>>().join("\n"));
 }

@@ -2,6 +2,7 @@
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use strum::{EnumString, IntoStaticStr, VariantArray};
 
 use crate::{Digest, Dtype};
 
@@ -161,6 +162,8 @@ impl Default for NetworkOptions {
     Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
 )]
 #[serde(rename_all = "kebab-case")]
+#[derive(EnumString, IntoStaticStr)]
+#[strum(serialize_all = "kebab-case")]
 pub enum Shard {
     /// The optimizer's state.
     Zero1,
@@ -171,24 +174,17 @@ pub enum Shard {
 }
 
 impl Shard {
-    /// The stage of a name, as on the command line and in files.
-    pub fn from_name(name: &str) -> Option<Self> {
-        [Self::Zero1, Self::Zero2, Self::Zero3].into_iter().find(|stage| stage.name() == name)
-    }
-
     /// The name on the command line and in files.
     pub fn name(self) -> &'static str {
-        match self {
-            Self::Zero1 => "zero1",
-            Self::Zero2 => "zero2",
-            Self::Zero3 => "zero3",
-        }
+        self.into()
     }
 }
 
 /// What of 32 bits may run on matrix units that take it as TF32: with a mantissa of 10 bits.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
+#[derive(EnumString, IntoStaticStr)]
+#[strum(serialize_all = "kebab-case")]
 pub enum Tf32 {
     /// Nothing.
     None,
@@ -203,12 +199,7 @@ pub enum Tf32 {
 impl Tf32 {
     /// The name on the command line and in files.
     pub fn name(self) -> &'static str {
-        ["none", "convolutions", "all"][self as usize]
-    }
-
-    /// The choice of a name.
-    pub fn from_name(name: &str) -> Option<Self> {
-        [Self::None, Self::Convolutions, Self::All].into_iter().find(|of| of.name() == name)
+        self.into()
     }
 
     fn is_pytorchs(&self) -> bool {
@@ -219,6 +210,8 @@ impl Tf32 {
 /// The framework whose ops an iteration consists of.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
+#[derive(EnumString)]
+#[strum(serialize_all = "kebab-case")]
 pub enum Framework {
     /// PyTorch's autograd.
     #[default]
@@ -231,22 +224,11 @@ pub enum Framework {
     Tidegate,
 }
 
-impl Framework {
-    /// The framework of a name, as on the command line and in files.
-    pub fn from_name(name: &str) -> Option<Self> {
-        match name {
-            "pytorch" => Some(Self::Pytorch),
-            "caffe" => Some(Self::Caffe),
-            "chainer" => Some(Self::Chainer),
-            "tidegate" => Some(Self::Tidegate),
-            _ => None,
-        }
-    }
-}
-
 /// Functions applied to each element.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
+#[derive(EnumString, IntoStaticStr, VariantArray)]
+#[strum(serialize_all = "kebab-case")]
 pub enum Activation {
     /// max(0, x): half or more of the output is zero.
     Relu,
@@ -270,34 +252,11 @@ pub enum Activation {
 
 impl Activation {
     /// All of them.
-    pub const ALL: [Self; 8] = [
-        Self::Relu,
-        Self::LeakyRelu,
-        Self::Elu,
-        Self::Relu6,
-        Self::Gelu,
-        Self::Silu,
-        Self::Sigmoid,
-        Self::Tanh,
-    ];
+    pub const ALL: &[Self] = Self::VARIANTS;
 
     /// The name on the command line and in files.
     pub fn name(self) -> &'static str {
-        match self {
-            Self::Relu => "relu",
-            Self::LeakyRelu => "leaky-relu",
-            Self::Elu => "elu",
-            Self::Relu6 => "relu6",
-            Self::Gelu => "gelu",
-            Self::Silu => "silu",
-            Self::Sigmoid => "sigmoid",
-            Self::Tanh => "tanh",
-        }
-    }
-
-    /// The activation of a name.
-    pub fn from_name(name: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|activation| activation.name() == name)
+        self.into()
     }
 
     /// Whether the derivative is told from the output alone, so that the input need not be kept
@@ -315,6 +274,8 @@ impl Activation {
 /// What updates parameters, and what it keeps for each, in 32-bit floats where nothing else is said.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
+#[derive(EnumString, IntoStaticStr)]
+#[strum(serialize_all = "kebab-case")]
 pub enum Optimizer {
     /// The iteration ends with the gradients: no update, no state.
     None,
@@ -323,27 +284,22 @@ pub enum Optimizer {
     /// With momentum: one figure a parameter.
     Momentum,
     /// Adam: two figures a parameter.
+    // Decay that is apart from the gradient keeps nothing more.
+    #[strum(to_string = "adam", serialize = "adamw")]
     Adam,
     /// Adam whose two figures have 8 bits, and share one of 32 in blocks of 256 (Dettmers et al. 2022, *8-bit
     /// Optimizers via Block-wise Quantization*).
     #[serde(rename = "adam-8bit")]
+    #[strum(
+        to_string = "adam-8bit",
+        serialize = "adamw-8bit",
+        serialize = "adam8bit",
+        serialize = "adamw8bit"
+    )]
     Adam8bit,
 }
 
 impl Optimizer {
-    /// The optimizer of a name, as on the command line and in files.
-    pub fn from_name(name: &str) -> Option<Self> {
-        match name {
-            "none" => Some(Self::None),
-            "sgd" => Some(Self::Sgd),
-            "momentum" => Some(Self::Momentum),
-            // Decay that is apart from the gradient keeps nothing more.
-            "adam" | "adamw" => Some(Self::Adam),
-            "adam-8bit" | "adamw-8bit" | "adam8bit" | "adamw8bit" => Some(Self::Adam8bit),
-            _ => None,
-        }
-    }
-
     /// Figures per parameter.
     pub fn moments(self) -> u64 {
         match self {
@@ -355,12 +311,31 @@ impl Optimizer {
 
     /// The name on the command line and in files.
     pub fn name(self) -> &'static str {
-        match self {
-            Self::None => "none",
-            Self::Sgd => "sgd",
-            Self::Momentum => "momentum",
-            Self::Adam => "adam",
-            Self::Adam8bit => "adam-8bit",
+        self.into()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde::de::DeserializeOwned;
+
+    use super::*;
+
+    fn are_in_documents<T: DeserializeOwned + Into<&'static str>>(names: &str) {
+        for name in names.split(' ') {
+            let value: T = serde_json::from_value(name.into()).expect(name);
+            assert_eq!(value.into(), name);
         }
+    }
+
+    #[test]
+    fn names_are_those_of_documents() {
+        are_in_documents::<Shard>("zero1 zero2 zero3");
+        are_in_documents::<Tf32>("none convolutions all");
+        are_in_documents::<Activation>("relu leaky-relu elu relu6 gelu silu sigmoid tanh");
+        are_in_documents::<Optimizer>("none sgd momentum adam adam-8bit");
+        are_in_documents::<Dtype>(
+            "f32 f16 bf16 f64 i64 i32 u8 bool i16 i8 f8_e4m3 f8_e5m2 complex64",
+        );
     }
 }

@@ -190,6 +190,8 @@ impl Home {
 /// Element types.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
+#[derive(strum::IntoStaticStr)]
+#[strum(serialize_all = "snake_case")]
 pub enum Dtype {
     /// 32-bit float.
     F32,
@@ -212,8 +214,10 @@ pub enum Dtype {
     /// 8-bit integer.
     I8,
     /// 8-bit float with 4 bits of exponent.
+    #[strum(serialize = "f8_e4m3")]
     F8E4m3,
     /// 8-bit float with 5 bits of exponent.
+    #[strum(serialize = "f8_e5m2")]
     F8E5m2,
     /// Complex number of two 32-bit floats.
     Complex64,
@@ -231,22 +235,8 @@ impl Dtype {
     }
 
     /// The name in documents.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::F32 => "f32",
-            Self::F16 => "f16",
-            Self::Bf16 => "bf16",
-            Self::F64 => "f64",
-            Self::I64 => "i64",
-            Self::I32 => "i32",
-            Self::U8 => "u8",
-            Self::Bool => "bool",
-            Self::I16 => "i16",
-            Self::I8 => "i8",
-            Self::F8E4m3 => "f8_e4m3",
-            Self::F8E5m2 => "f8_e5m2",
-            Self::Complex64 => "complex64",
-        }
+    pub fn name(self) -> &'static str {
+        self.into()
     }
 
     /// Bytes of an element.

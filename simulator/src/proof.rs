@@ -54,7 +54,6 @@ pub enum Unsafe {
     /// A buffer that must be there when the iteration ends, and that nothing fills.
     #[error("{buffer} must be there when the iteration ends, and nothing fills it")]
     NeverThere { buffer: String },
-    /// A buffer that is filled twice.
     #[error("{second} fills {buffer}, which is filled already: a buffer is filled once")]
     FilledTwice { second: ActionId, buffer: String },
     /// An in-place pair that is not an input and an output of its action at one address, each in

@@ -56,18 +56,3 @@ fn without_a_gpu_it_says_what_is_missing() {
         assert!(!sandbox.path("out").exists());
     }
 }
-
-#[test]
-fn what_is_no_step_or_document_is_refused() {
-    let sandbox = Sandbox::new();
-    sandbox.refuses(
-        "acceptance -o out --only nothing",
-        2,
-        "there is no step `nothing`: name one of device, codecs",
-    );
-    std::fs::write(sandbox.path("other.json"), "{\"steps\": 3}").expect("writable");
-    sandbox.refuses("acceptance --show other.json", 2, "other.json");
-    assert_eq!(sandbox.run("acceptance").code, 2);
-    let listed = sandbox.ok("acceptance --list --device cuda");
-    assert!(listed.lines().next().is_some_and(|line| line.starts_with("device")), "{listed}");
-}

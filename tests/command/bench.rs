@@ -57,19 +57,6 @@ fn codecs_are_timed_against_a_naive_loop_and_lz4() {
 }
 
 #[test]
-fn codecs_that_cannot_be_timed_say_why() {
-    let sandbox = Sandbox::new();
-    for (arguments, reason) in [
-        ("zip", "no codec is called `zip`"),
-        ("zfp:2", "at least 9 bits"),
-        ("zvc --sparsity 120%", "write a share such as 20%, from 0% to 100%"),
-        ("zvc --dtype u8", "there are `f32`, `f16`, `bf16`"),
-    ] {
-        sandbox.refuses(&format!("bench codecs {arguments}"), 2, reason);
-    }
-}
-
-#[test]
 fn planning_is_timed_by_recording_and_method() {
     let sandbox = Sandbox::new();
     let command = "bench plan tests/recordings/small.dtr.jsonl --methods in-core,swap-opt,tide";

@@ -6,58 +6,7 @@ use crate::sandbox::Sandbox;
 
 /// A batch norm, whose statistics change, a dropout and a product, forward and back.
 fn captured() -> Value {
-    let megabytes = |count: u64| count << 20;
-    let tensor = |name: &str, bytes: u64, role: &str, held: bool| {
-        let mut tensor = json!({
-            "name": name, "bytes": bytes, "role": role, "dtype": "f32", "key": format!("%{name}"),
-        });
-        if held {
-            tensor["held"] = json!(true);
-        }
-        tensor
-    };
-    let tensors = json!([
-        tensor("sample", megabytes(64), "input", true),
-        tensor("weight", megabytes(64), "parameter", true),
-        tensor("statistics", 4096, "parameter", true),
-        tensor("normed", megabytes(64), "activation", false),
-        tensor("mean", 4096, "activation", false),
-        tensor("dropped", megabytes(64), "activation", false),
-        tensor("out", megabytes(256), "activation", false),
-        tensor("loss", 4, "activation", true),
-        tensor("d_dropped", megabytes(64), "gradient", false),
-        tensor("d_weight", megabytes(64), "gradient", true),
-    ]);
-    let op = |name: &str, kind: &str, phase: &str, flops: u64, reads: &[u32], writes: &[u32]| {
-        json!({
-            "name": name, "key": format!("%{name}"), "kind": kind, "phase": phase, "flops": flops,
-            "reads": reads, "writes": writes,
-        })
-    };
-    let mut ops = [
-        op("norm.batch_norm", "normalisation", "forward", 100_000_000, &[0, 2], &[3, 4]),
-        op("drop.0.dropout", "dropout", "forward", 16_000_000, &[3], &[5]),
-        op("head.0.mm", "matrix_product", "forward", 60_000_000_000, &[1, 5], &[6]),
-        op("loss", "loss", "forward", 64_000_000, &[6], &[7]),
-        op("d_mm", "matrix_product", "backward", 120_000_000_000, &[1, 5, 7], &[8, 9]),
-        op("d_norm", "normalisation", "backward", 200_000_000, &[0, 3, 4, 8], &[]),
-    ];
-    ops[0]["mutates"] = json!([2]);
-    ops[0]["rerun"] = json!({ "reads": [0], "writes": [3] });
-    ops[1]["random_bytes"] = json!(16);
-    ops[3]["frees"] = json!([6]);
-    ops[4]["frees"] = json!([5]);
-    ops[5]["frees"] = json!([3, 4, 8]);
-    json!({
-        "format": "tidegate/trace", "version": 1,
-        "content": {
-            "network": "captured",
-            "provenance": {
-                "origin": "modelled", "device": "none", "source": "a graph", "graph": "sha256:1234",
-            },
-            "tensors": tensors, "ops": ops,
-        },
-    })
+    serde_json::from_str(include_str!("inputs/captured.json")).expect("JSON")
 }
 
 /// Planned, compared, proven and simulated from the file as it is: its times are the machine's.

@@ -97,24 +97,6 @@ fn methods_that_assume_codecs_on_compute_keep_them_there() {
     assert_eq!(plan["codec_lane"], Value::Null);
 }
 
-#[test]
-fn codecs_that_cannot_be_used_are_refused_with_the_remedy() {
-    let sandbox = Sandbox::new();
-    sandbox.write("models.json", "{}");
-    let refusals = [
-        "--codecs zcv",
-        "--codecs zfp",
-        "--codecs zfp:9 --lossy",
-        "--sparsity 60%",
-        "--codecs all --sparsity 0.6",
-        "--codecs zvc --allow keep,swap",
-        "--codecs all --codec-models models.json",
-    ];
-    let refusals = refusals
-        .map(|options| format!("{options}\n{}", sandbox.fails(&format!("plan {SMALL} {options}"))));
-    insta::assert_snapshot!(refusals.join("\n"));
-}
-
 /// Samples whose times follow a stated law, off by up to 2 % as a hash says: a fit does not depend
 /// on how busy the machine is.
 #[test]

@@ -2,29 +2,12 @@
 
 use serde_json::Value;
 
-use crate::sandbox::{Sandbox, without_times};
+use crate::sandbox::Sandbox;
 
 const SMALL: &str = "compare tests/recordings/small.dtr.jsonl --machine titan-v";
 
 fn iteration(comparison: &Value) -> u64 {
     comparison["methods"][0]["iteration_ns"].as_u64().expect("a plan")
-}
-
-#[test]
-fn methods_are_sorted_by_time_and_the_last_line_says_what_to_do() {
-    let sandbox = Sandbox::new();
-    insta::assert_snapshot!(without_times(&sandbox.ok(&format!("{SMALL} --budget 60%"))));
-}
-
-#[test]
-fn what_the_time_is_made_of_is_shown_on_request() {
-    let sandbox = Sandbox::new();
-    let shown = |wide: &str| {
-        let text = sandbox.ok(&format!("{SMALL} -b 60% --methods swap-all,sqrt-n {wide}"));
-        let header = text.lines().find(|line| line.starts_with("method")).map(str::to_string);
-        header.expect("a table").split("  ").filter(|name| !name.is_empty()).count()
-    };
-    assert_eq!((shown(""), shown("--wide")), (9, 14));
 }
 
 #[test]
@@ -83,19 +66,6 @@ fn only_what_is_allowed_is_decided() {
         sandbox.json(&format!("{SMALL} -b 60% --methods sqrt-n --allow recompute --format json"));
     assert_eq!(recomputes["methods"][0]["d2h_bytes"], 0);
     assert!(recomputes["methods"][0]["recompute_ns"].as_u64().expect("a number") > 0);
-    insta::assert_snapshot!(
-        sandbox.fails(&format!("{SMALL} -b 60% --methods vdnn-all --allow keep"))
-    );
-}
-
-#[test]
-fn the_host_has_a_budget_too() {
-    let sandbox = Sandbox::new();
-    let command = format!("{SMALL} -b 60% --methods swap-all --host-budget 1MB");
-    let run = sandbox.run(&command);
-    assert_eq!(run.code, 3, "{}", run.stderr);
-    assert!(run.stdout.contains("the host would hold"), "{}", run.stdout);
-    sandbox.ok(&format!("{SMALL} -b 60% --methods swap-all --host-budget 1GB"));
 }
 
 #[test]
@@ -127,22 +97,8 @@ fn a_faster_link_and_a_slower_device_hide_more_copies() {
 }
 
 #[test]
-fn times_are_carried_over_by_rooflines_where_work_is_known() {
+fn without_a_plan_that_fits_json_says_why() {
     let sandbox = Sandbox::new();
-    let command = "compare resnet18-host -m titan-v -b 80% --methods in-core,swap-all";
-    let carried = sandbox.ok(&format!("{command} --recorded-on rtx-4090"));
-    assert!(carried.contains("by the ratio of the rooflines"), "{carried}");
-    // The recording knows no FLOPs, so that only the stated factor applies.
-    let stated =
-        sandbox.ok(&format!("{SMALL} -b 80% --methods swap-all --recorded-on p100 --speed 2"));
-    assert!(stated.contains("divided by 2"), "{stated}");
-}
-
-#[test]
-fn without_a_plan_that_fits_the_exit_code_is_3() {
-    let sandbox = Sandbox::new();
-    let run = sandbox.run(&format!("{SMALL} -b 10% --methods pooch,in-core"));
-    insta::assert_snapshot!(format!("[exit {}]\n{}{}", run.code, run.stdout, run.stderr));
     let run = sandbox.run(&format!("{SMALL} -b 10% --methods pooch --format json"));
     let comparison: Value = serde_json::from_str(&run.stdout).expect("JSON");
     assert_eq!((run.code, &comparison["methods"][0]["status"]), (3, &"infeasible".into()));

@@ -10,22 +10,7 @@ use simulator::figures;
 use crate::sandbox::Sandbox;
 
 /// A weight is used, updated in place, and used again; the last op may lie over its input.
-const TRACE: &str = r#"{"format":"tidegate/trace","version":1,"content":{
-    "network":"updated","provenance":{"origin":"modelled","device":"none","source":"by hand"},
-    "tensors":[
-        {"name":"weight","bytes":4096,"role":"parameter","dtype":"f32"},
-        {"name":"before","bytes":4096,"role":"activation","dtype":"f32"},
-        {"name":"after","bytes":4096,"role":"activation","dtype":"f32"},
-        {"name":"over","bytes":4096,"role":"activation","dtype":"f32"}],
-    "ops":[
-        {"name":"use","kind":"matrix_product","phase":"forward","duration_ns":100000,
-         "reads":[0],"writes":[1]},
-        {"name":"update","kind":"optimizer","phase":"update","duration_ns":100000,
-         "reads":[0,1],"writes":[],"frees":[1],"rerunnable":false},
-        {"name":"use","kind":"matrix_product","phase":"forward","duration_ns":100000,
-         "reads":[0],"writes":[2]},
-        {"name":"relu","kind":"activation","phase":"forward","duration_ns":100000,
-         "reads":[2],"writes":[3],"in_place":[{"input":2,"output":3}],"frees":[2]}]}}"#;
+const TRACE: &str = include_str!("inputs/updated.json");
 
 /// A plan, and what `verify` says of it after an edit.
 struct Case {

@@ -68,18 +68,7 @@ fn samples_of_kernels_are_fitted() {
 }
 
 /// Small enough for a CPU that does what a GPU would.
-pub const NETWORK: &str = r#"
-input = [3, 12, 12]
-layer = [
-  { name = "conv1", kind = "convolution", channels = 8, kernel = 3, padding = 1 },
-  { name = "relu1", kind = "relu" },
-  { name = "conv2", kind = "convolution", channels = 8, kernel = 3, padding = 1 },
-  { name = "relu2", kind = "relu" },
-  { name = "pool", kind = "max-pool", kernel = 2 },
-  { name = "flat", kind = "flatten" },
-  { name = "fc", kind = "linear", width = 10 },
-]
-"#;
+pub const NETWORK: &str = include_str!("inputs/small.toml");
 
 /// A device of 16 MiB, for which measurements are small.
 const SMALL: [(&str, &str); 1] = [("TIDEGATE_MEMORY", "16777216")];
@@ -163,19 +152,6 @@ fn a_network_trains_under_a_budget() {
     let Some(shown) = sandbox.ok_on_stand_in(command, &[], &SMALL) else { return };
     let summary: Value = serde_json::from_str(&shown).expect("JSON");
     assert_eq!(summary["lossless_equal"], true, "{summary}");
-}
-
-/// What is for a GPU is not silently left out on the host.
-#[test]
-fn shares_of_multiprocessors_are_refused_on_the_host() {
-    let sandbox = Sandbox::new();
-    for arguments in [
-        "bench codecs zvc --size 4KiB --runs 1 --codec-sms 50%",
-        "sample codecs --codecs zvc -o s.parquet --codec-sms 50%",
-        "profile plain20 --batch 1 --image 32 -o p --codec-sms 50%",
-    ] {
-        sandbox.refuses(arguments, 2, "--codec-sms is for `--device cuda`");
-    }
 }
 
 /// Without a GPU every command that wants one says what is missing and what else there is.

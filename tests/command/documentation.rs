@@ -1,12 +1,12 @@
 //! README and docs show what the commands print now.
 //!
-//! A block of kind `toml name.toml` is the file of that name. Every block of kind `console` is run, each line that begins with `$ ` as a command and what
-//! follows as its output, or that of a file that it names after `>`, each page in a folder of its own from top to bottom. `TIDEGATE_UPDATE=1`
-//! writes what the commands print into the pages, and the pictures that pages show and their commands draw; `TIDEGATE_PAGE=guide` looks
-//! at the pages alone that have this in their name.
+//! Their blocks are run as those of [`crate::console`]. `TIDEGATE_UPDATE=1` writes what the commands print into the
+//! pages, and the pictures that pages show and their commands draw; `TIDEGATE_PAGE=guide` looks at the pages alone
+//! that have this in their name.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
+use crate::console::{pages_of, with_outputs};
 use crate::sandbox::{Sandbox, repository, without_times};
 
 #[test]
@@ -18,7 +18,16 @@ fn the_pages_show_what_the_commands_print() {
         let shown = std::fs::read_to_string(&page).expect("the page is readable");
         let sandbox = Sandbox::new();
         std::fs::create_dir(sandbox.path("docs")).expect("a new folder is writable");
-        let now = with_outputs(&shown, &sandbox);
+        let now = with_outputs(
+            &shown,
+            |arguments| {
+                // On a slow machine, progress is told of.
+                let run = sandbox.run(&format!("{arguments} --quiet"));
+                assert_eq!(run.code, 0, "{arguments}\n{}", run.stderr);
+                run
+            },
+            &sandbox,
+        );
         // Times that differ from run to run are no reason to write.
         if without_times(&shown) != without_times(&now) {
             different.push((page.clone(), now));
@@ -75,55 +84,7 @@ fn links(page: &str) -> impl Iterator<Item = &str> {
 }
 
 fn pages() -> Vec<PathBuf> {
-    let docs = std::fs::read_dir(repository().join("docs")).expect("there are docs");
-    let docs = docs.map(|entry| entry.expect("readable").path());
-    let is_page = |path: &PathBuf| path.extension() == Some(Path::new("md").as_os_str());
-    let mut pages: Vec<PathBuf> =
-        docs.chain([repository().join("README.md")]).filter(is_page).collect();
-    pages.sort();
+    let mut pages = pages_of("docs");
+    pages.push(repository().join("README.md"));
     pages
-}
-
-/// The text with what its commands print now.
-fn with_outputs(page: &str, sandbox: &Sandbox) -> String {
-    let mut text = String::new();
-    let mut in_block = false;
-    let mut file: Option<(&str, String)> = None;
-    for line in page.lines() {
-        if line.starts_with("```") {
-            in_block = line == "```console";
-            if let Some((name, text)) = file.take() {
-                sandbox.write(name, &text);
-            }
-            file = line.strip_prefix("```toml ").map(|name| (name, String::new()));
-        } else if in_block && !line.starts_with("$ ") {
-            continue;
-        } else if let Some((_, text)) = &mut file {
-            *text += &format!("{line}\n");
-        }
-        text += line;
-        text.push('\n');
-        if let Some(command) = line.strip_prefix("$ ").filter(|_| in_block) {
-            text += &output_of(command, sandbox);
-        }
-    }
-    text
-}
-
-fn output_of(command: &str, sandbox: &Sandbox) -> String {
-    let arguments = (command.strip_prefix("tidegate "))
-        .or_else(|| command.strip_prefix("cargo run --release -- "))
-        .unwrap_or_else(|| panic!("`{command}` is no command of ours"));
-    let (arguments, file) = match arguments.split_once(" > ") {
-        Some((arguments, file)) => (arguments, Some(file)),
-        None => (arguments, None),
-    };
-    // On a slow machine, progress is told of.
-    let run = sandbox.run(&format!("{arguments} --quiet"));
-    assert_eq!(run.code, 0, "{command}\n{}", run.stderr);
-    if let Some(file) = file {
-        sandbox.write(file, &run.stdout);
-        return run.stderr;
-    }
-    run.stdout + &run.stderr
 }

@@ -45,18 +45,3 @@ fn the_lossy_parameter_slides_down() {
     assert!(parameters.windows(2).all(|w| w[0] > w[1]), "{parameters:?}");
     assert!(parameters.len() > 5, "{parameters:?}");
 }
-
-#[test]
-fn what_cannot_be_planned_over_epochs_is_refused_with_the_remedy() {
-    let sandbox = Sandbox::new();
-    let refusals = [
-        "epochs resnet18-host --machine titan-v --codecs zvc".to_string(),
-        format!("{VGG16} --epochs 5..5"),
-        format!("{VGG16} --epochs 5"),
-        format!("{VGG16} --epochs 0..100000"),
-        format!("{VGG16} --progress 0.5"),
-        "epochs vgg16 --batch 128 --machine cswap-v100".to_string(),
-    ];
-    let refusals = refusals.map(|command| format!("{command}\n{}", sandbox.fails(&command)));
-    insta::assert_snapshot!(refusals.join("\n"));
-}

@@ -71,22 +71,6 @@ fn recordings_snapshots_and_plans_are_explained() {
     assert!(page.contains("PyTorch would hold"), "{page}");
 }
 
-#[test]
-fn what_cannot_be_explained_is_refused() {
-    let sandbox = Sandbox::new();
-    let refused = [
-        "explain resnet18 -m titan-v",
-        "explain tests/recordings/small.snapshot-4.pickle --batch 8 -m titan-v",
-        "explain resnet18-host -m titan-v --trace resnet18-host",
-        "explain nothing.json -m titan-v",
-        "explain gpt2 --batch 1 --kv-heads 4 -m titan-v",
-        "explain llama3-8b --batch 1 --kv-heads 5 -m titan-v",
-        "explain gpt2 --batch 1 --lora 8:fc -m titan-v",
-        "explain gpt2 --batch 3 --accumulate 2 -m titan-v",
-    ];
-    insta::assert_snapshot!(refused.map(|command| sandbox.fails(command)).concat());
-}
-
 /// A profile that was made without shapes and memory has times, and nothing that could be planned.
 #[test]
 fn a_recording_without_tensors_is_refused() {

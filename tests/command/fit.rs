@@ -24,23 +24,6 @@ fn what_a_fit_writes_is_used() {
     assert!(time(&slower) > time(&as_bundled));
 }
 
-#[test]
-fn wrong_samples_and_efficiencies_are_refused() {
-    let sandbox = Sandbox::new();
-    let fails = |text: &str| {
-        sandbox.write("samples.toml", text);
-        let run = sandbox.run("fit samples.toml -o fitted.toml");
-        assert_eq!(run.code, 2, "{}", run.stderr);
-        assert!(!sandbox.path("fitted.toml").exists());
-        run.stderr
-    };
-    assert!(fails("recording = 1").contains("samples.toml is no list of recordings"));
-    assert!(fails(&SAMPLES.replace("p100", "p1000")).contains("p1000"));
-    assert!(fails(&SAMPLES.replace("small.op", "none.op")).contains("none.op"));
-    sandbox.write("bad.toml", "launch_ns = 'x'");
-    sandbox.refuses("compare resnet18 --batch 8 -m p100 --efficiencies bad.toml", 2, "bad.toml");
-}
-
 /// The fitted efficiencies are what the bundled list of samples gives.
 #[test]
 fn the_fitted_efficiencies_are_fitted_as_they_say() {

@@ -8,13 +8,6 @@ const SMALL: &str =
     "frontier tests/recordings/small.dtr.jsonl -m titan-v --speed 4 --evaluations 200";
 
 #[test]
-fn budgets_are_planned_from_the_largest_down() {
-    let sandbox = Sandbox::new();
-    let command = format!("{SMALL} --methods swap-all,pooch,tide --budgets 100%..40% --step 20%");
-    insta::assert_snapshot!(sandbox.ok(&format!("{command} --slowdown 10%")));
-}
-
-#[test]
 fn no_plan_is_below_the_bound_and_the_smallest_budget_lies_on_the_curve() {
     let sandbox = Sandbox::new();
     let command = format!("{SMALL} --methods swap-all,tide --slowdown 10% --format json");
@@ -78,22 +71,4 @@ fn without_budgets_they_go_down_to_where_none_can_fit() {
     let points = frontier["points"].as_array().expect("a list");
     assert!(points.len() > 2 && points.len() < 10, "{}", points.len());
     assert!(points.iter().all(|point| point["bound_ns"].is_u64()), "{points:?}");
-}
-
-#[test]
-fn wrong_budgets_are_refused_and_where_nothing_fits_the_exit_code_is_3() {
-    let sandbox = Sandbox::new();
-    let fails = |options: &str| sandbox.fails(&format!("{SMALL} --methods in-core {options}"));
-    insta::assert_snapshot!(
-        [
-            "--budgets 1GB..2GB",
-            "--budgets 50%,",
-            "--budgets 100%..30% --step 0%",
-            "--slowdown five",
-            "--budgets 100% -o curves.pdf",
-            "--budgets 50%",
-        ]
-        .map(fails)
-        .join("\n")
-    );
 }

@@ -6,6 +6,7 @@ mod captured;
 mod codecs;
 mod compare;
 mod compression;
+mod console;
 mod contract;
 mod cuda;
 mod cuda_failures;

@@ -234,24 +234,6 @@ fn a_network_in_16_bits_is_profiled_planned_and_run() {
 }
 
 #[test]
-fn networks_that_cannot_be_measured_are_refused() {
-    let sandbox = Sandbox::new();
-    for (arguments, said) in [
-        ("profile resnet18-host --batch 2 -o p", "is no network"),
-        ("profile plain20 -o p", "--batch"),
-        ("profile plain20 --batch 2 --repeats 0 -o p", "whole number from 1"),
-        ("profile plain20 --batch 2 --bandwidth fast -o p", "such as 400MB/s"),
-        ("check plain20:size=3", "write options of networks"),
-        ("check plain20:dtype=int4", "there are `f32`, `f16`, `bf16`"),
-        ("check plain20 --graph", "the host device has no graphs"),
-        ("profile plain20 --batch 2 --dtype f16 -o p", "in f32 or bf16"),
-        ("check nothing", "nothing"),
-    ] {
-        sandbox.refuses(arguments, 2, said);
-    }
-}
-
-#[test]
 fn a_check_runs_every_plan_and_says_how_well_they_were_predicted() {
     let sandbox = Sandbox::new();
     let shown = sandbox.ok(&format!(

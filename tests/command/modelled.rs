@@ -25,38 +25,6 @@ fn half_of_what_in_core_needs_is_enough_to_run_what_was_planned_by_name() {
     }
 }
 
-#[test]
-fn what_cannot_be_run_says_how_it_could() {
-    let sandbox = Sandbox::new();
-    sandbox.ok("plan plain20 --batch 8 --image 32 -m titan-v -b 90% -o plan.json");
-    sandbox.refuses("run plan.json", 2, "--conventions tidegate");
-    sandbox.refuses(
-        "plan plain20 --batch 8 -m titan-v --conventions theano",
-        2,
-        "there are `pytorch`, `caffe`, `chainer`, `tidegate`",
-    );
-    sandbox.refuses("profile plain20 --batch 8 --conventions pytorch -o p", 2, "--conventions");
-    sandbox.ok("plan resnet18-host -m titan-v -b 90% -o recorded.json");
-    sandbox.refuses("run recorded.json", 2, "--trace");
-}
-
-#[test]
-fn a_file_that_has_changed_is_not_the_network_that_was_planned() {
-    let sandbox = Sandbox::new();
-    let layers = |width: u32| {
-        format!(
-            "input = [3, 8, 8]\n[[layer]]\nname = \"flat\"\nkind = \"flatten\"\n\
-             [[layer]]\nname = \"fc\"\nkind = \"linear\"\nwidth = {width}\n"
-        )
-    };
-    sandbox.write("mine.toml", &layers(7));
-    let plan = "plan mine.toml --batch 4 -m titan-v --conventions tidegate --evaluations 1000 -o plan.json";
-    sandbox.ok(plan);
-    sandbox.ok("run plan.json --warmup 0 --iterations 1");
-    sandbox.write("mine.toml", &layers(9));
-    sandbox.refuses("run plan.json", 2, "mine.toml is another file");
-}
-
 /// What a version that knew no recipes wrote of a network's options.
 const OLD: &str = r#"{"batch":8,"image":[32,32],"frames":null,"sequence":null,"activation":null,
     "dtype":null,"optimizer":null,"out_of_place":false,"pool_indices":false,
@@ -106,9 +74,4 @@ fn f32_runs_in_tf32_where_it_is_chosen_and_there_are_units_for_it() {
     assert_eq!(in_core("v100-sxm", "--tf32 all"), in_core("v100-sxm", "--tf32 none"));
     let shown = sandbox.ok("compare resnet18 --batch 8 -m a100-sxm -b 200% --methods in-core");
     assert!(shown.contains("f32 (convolutions in TF32)"), "{shown}");
-    sandbox.refuses(
-        "compare resnet18 --batch 8 -m a100-sxm --tf32 some",
-        2,
-        "did you mean `none`?",
-    );
 }

@@ -3,20 +3,14 @@
 use schema::{Document, Plan};
 use serde_json::Value;
 
-use crate::sandbox::{Sandbox, without_times};
+use crate::sandbox::Sandbox;
 
 const SMALL: &str = "tests/recordings/small.dtr.jsonl --machine titan-v --budget 60%";
 
 #[test]
-fn a_plan_is_shown_written_proven_simulated_and_exported() {
+fn a_plan_is_simulated_and_exported() {
     let sandbox = Sandbox::new();
-    let shown = sandbox.ok(&format!("plan {SMALL} --method pooch --output plan.json"));
-    insta::assert_snapshot!(without_times(&shown));
-    let verified = sandbox.ok("verify plan.json --trace tests/recordings/small.dtr.jsonl");
-    insta::assert_snapshot!(verified);
-    let simulated =
-        sandbox.ok("simulate plan.json --trace tests/recordings/small.dtr.jsonl -m titan-v");
-    insta::assert_snapshot!(simulated);
+    sandbox.ok(&format!("plan {SMALL} --method pooch --output plan.json"));
     sandbox.ok("simulate plan.json -o timeline.json");
     sandbox.ok("export timeline.json --to perfetto -o perfetto.json");
     let perfetto: Value = serde_json::from_str(&sandbox.text("perfetto.json")).expect("JSON");
@@ -58,24 +52,6 @@ fn a_plan_prints_its_row_of_a_comparison() {
     assert_eq!(without_seconds(plan), without_seconds(comparison));
 }
 
-/// What changes a trace's times or tensors is stated in the plan, so that its trace is found again
-/// by its name alone.
-#[test]
-fn a_plan_knows_how_its_trace_was_read() {
-    let sandbox = Sandbox::new();
-    for options in [
-        "resnet18-host -m titan-v -b 70% --speed 100",
-        "resnet18-host -m titan-v+pcie5 -b 70% --recorded-on p100 --speed 3",
-        "tests/recordings/small.dtr.jsonl -m titan-v -b 80% --in-place alias",
-    ] {
-        sandbox.ok(&format!("plan {options} --method swap-all -o plan.json"));
-        let trace = options.split(' ').next().expect("the trace comes first");
-        let verified = sandbox.ok(&format!("verify plan.json --trace {trace}"));
-        assert!(verified.contains("ops in order"), "{verified}");
-        sandbox.ok(&format!("simulate plan.json --trace {trace}"));
-    }
-}
-
 #[test]
 fn an_unsafe_plan_is_refused_and_the_two_actions_are_named() {
     let sandbox = Sandbox::new();
@@ -109,17 +85,6 @@ fn an_unsafe_plan_is_refused_and_the_two_actions_are_named() {
     content["buffers"][moved]["address"] = content["buffers"][held]["address"].clone();
     sandbox.write("overlapping.json", &overlapping.to_string());
     insta::assert_snapshot!(sandbox.fails("verify overlapping.json"));
-}
-
-#[test]
-fn a_plan_is_refused_for_another_trace_or_machine() {
-    let sandbox = Sandbox::new();
-    sandbox.ok(&format!("plan {SMALL} -o plan.json"));
-    insta::assert_snapshot!(
-        sandbox.fails("verify plan.json --trace tests/recordings/small.opgraph.json")
-    );
-    insta::assert_snapshot!(sandbox.fails("simulate plan.json --trace resnet18-host"));
-    insta::assert_snapshot!(sandbox.fails("simulate plan.json --machine titan-v+pcie4"));
 }
 
 #[test]

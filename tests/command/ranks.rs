@@ -101,9 +101,8 @@ fn a_share_of_the_state_moves_to_the_host() {
 #[test]
 fn onnx_files_have_ranks() {
     let sandbox = Sandbox::new();
-    let file = sandbox.path("block.onnx");
-    std::fs::write(file, include_bytes!("onnx/block.onnx")).expect("the folder is there");
-    let network = "block.onnx --sequence 16 --batch 4 --optimizer adam -m v100-sxm -b 200%";
+    let network =
+        "tests/onnx/block.onnx --sequence 16 --batch 4 --optimizer adam -m v100-sxm -b 200%";
     let fixed = |options: &str| {
         let plan = format!("plan {network} {options} --method in-core -o plan.json --format json");
         let found = sandbox.json(&plan);
@@ -152,44 +151,4 @@ fn ranks_alone_are_data_parallel() {
     assert!(longer > time);
     let [.., slower] = found("--ranks 8 --net-link 1GB/s");
     assert!(slower > longer, "{slower} over 1 GB/s, {longer} over NVLink");
-}
-
-#[test]
-fn studies_take_ranks_and_other_problems_are_refused() {
-    let sandbox = Sandbox::new();
-    let study = |of: &str| {
-        format!(
-            "description = 'd'\n[[group]]\n{of}\nmachines = ['v100-sxm']\nbudgets = ['90%']\n\
-             methods = ['in-core', 'swap-all']\n"
-        )
-    };
-    sandbox.write("networks.toml", &study("networks = ['alexnet']\nbatches = [64]"));
-    sandbox.write("traces.toml", &study("traces = ['resnet18-host']"));
-    let text = sandbox.ok(&format!("study networks.toml {RANKS} --shard zero2 -o out"));
-    assert!(text.contains("8 ranks (zero2)"), "{text}");
-    sandbox.refuses(&format!("study traces.toml {RANKS} --list"), 2, "not for resnet18-host");
-    for (problem, said) in [
-        ("resnet18-host -m titan-v --ranks 4", "is a recorded trace"),
-        ("alexnet --batch 8 -m titan-v --ranks 4", "--net-link nvlink3"),
-        ("alexnet --batch 8 -m titan-v --shard zero1", "--ranks"),
-        ("alexnet --batch 8 -m titan-v --ranks 1 --shard zero1", "several ranks"),
-        ("alexnet --batch 8 -m titan-v --ranks 4 --shard zero4", "`zero1`"),
-        ("alexnet --batch 8 -m titan-v --ranks 4 --net-link nvlink9", "net-nvlink"),
-        ("alexnet --batch 8 -m titan-v --ranks 4 --net-link 25GB/s --optimizer none", "choose one"),
-        (
-            "alexnet --batch 8 -m titan-v --ranks 4 --net-link 25GB/s --conventions caffe",
-            "--conventions",
-        ),
-        (
-            "alexnet --batch 8 -m titan-v --ranks 4 --net-link 25GB/s --conventions tidegate",
-            "--conventions",
-        ),
-    ] {
-        sandbox.refuses(&format!("plan {problem}"), 2, said);
-    }
-    sandbox.refuses("largest alexnet -m titan-v --ranks 4", 2, "--net-link");
-    sandbox
-        .ok("largest alexnet -m titan-v -b 1500MB --method swap-all --ranks 4 --net-link 25GB/s");
-    sandbox.refuses("run plan.json --ranks 4", 2, "--ranks");
-    sandbox.refuses("check resnet18:batch=8:ranks=4", 2, "leave ranks");
 }

@@ -23,25 +23,7 @@ fn inputs() -> Sandbox {
     sandbox
 }
 
-const SEARCHES: &str = r#"
-description = "How far does each method get?"
-
-[[group]]
-name = "batch"
-networks = ["alexnet"]
-machines = ["pooch-x86", "titan-v"]
-budgets = ["2GB"]
-methods = ["in-core", "swap-all"]
-find = "largest-batch"
-
-[[group]]
-name = "budget"
-networks = ["alexnet"]
-batches = [64]
-machines = ["pooch-x86"]
-methods = ["in-core", "swap-all"]
-find = "smallest-budget"
-"#;
+const SEARCHES: &str = include_str!("inputs/searches.toml");
 
 const REPORT: &str = "report plan.json 70%.json 80%.json searches -o";
 
@@ -122,28 +104,6 @@ fn damaged_tables_are_refused_without_more_words_than_that() {
         let run = sandbox.run("report results.parquet -o out");
         assert!(!run.stderr.contains("panicked"), "byte {place}: {}", run.stderr);
         assert!(matches!(run.code, 0 | 2), "byte {place}: {}", run.stderr);
-    }
-}
-
-#[test]
-fn what_no_report_can_be_made_from_is_refused() {
-    let sandbox = Sandbox::new();
-    std::fs::create_dir(sandbox.path("empty")).expect("a folder");
-    for (name, text, expected) in [
-        ("list.json", "[1, 2]", "not JSON that a report can be made from"),
-        ("other.json", "{\"a\": 1}", "is no timeline, plan or comparison"),
-        ("trace.json", "{\"format\": \"tidegate/trace\"}", "pass a plan or a timeline"),
-        ("new.json", "{\"format\": \"tidegate/plan\", \"version\": 99}", "update tidegate"),
-        ("bad.json", "{\"in_core\": 1, \"methods\": []}", "is not a comparison"),
-        ("table.parquet", "PAR1", "table.parquet"),
-        ("empty", "", "holds no results.parquet"),
-        ("absent.json", "", "cannot read absent.json"),
-    ] {
-        if !text.is_empty() {
-            sandbox.write(name, text);
-        }
-        sandbox.refuses(&format!("report {name} -o out"), 2, expected);
-        assert!(!sandbox.path("out/index.html").exists(), "{name}: half a report");
     }
 }
 
@@ -269,16 +229,4 @@ fn pages_are_shown_light_and_dark_wide_and_narrow() {
     }
 }
 
-const LINKS: &str = r#"
-description = "Does a faster link help?"
-
-[[group]]
-name = "resnet18"
-networks = ["resnet18"]
-batches = [64]
-machines = ["titan-v"]
-links = ["pcie3", "pcie4", "pcie5", "nvlink2", "pcie6", "nvlink-c2c"]
-budgets = ["70%"]
-evaluations = 50
-methods = ["swap-opt", "sqrt-n", "pooch"]
-"#;
+const LINKS: &str = include_str!("inputs/links.toml");

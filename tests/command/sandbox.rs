@@ -43,6 +43,8 @@ impl Sandbox {
             "recordings/h100/resnet50-b32-f32.kineto.json.gz",
             "recordings/h100/resnet50-b32-f32.snapshot.pickle.gz",
             "tests/tables/weights.bf16",
+            "tests/onnx/block.onnx",
+            "tests/onnx/folded.onnx",
         ] {
             let to = folder.path().join(name);
             let parent = to.parent().expect("it is in a folder");
@@ -61,12 +63,19 @@ impl Sandbox {
     }
 
     pub fn write(&self, name: &str, text: &str) {
-        std::fs::write(self.path(name), text).expect("the folder is writable");
+        let path = self.path(name);
+        std::fs::create_dir_all(path.parent().expect("it is in a folder")).expect("writable");
+        std::fs::write(path, text).expect("the folder is writable");
     }
 
     /// The names in the folder, in order; the folder of recordings and tables left out.
     pub fn files(&self) -> Vec<String> {
-        let entries = std::fs::read_dir(self.folder.path()).expect("the folder is there");
+        self.files_of("")
+    }
+
+    /// The same of a folder in it.
+    pub fn files_of(&self, folder: &str) -> Vec<String> {
+        let entries = std::fs::read_dir(self.path(folder)).expect("the folder is there");
         let mut names: Vec<String> = entries
             .map(|entry| entry.expect("readable").file_name().to_string_lossy().into_owned())
             .filter(|name| name != "tests" && name != "recordings")
@@ -145,15 +154,6 @@ impl Sandbox {
         let run = self.run(arguments);
         assert_ne!(run.code, 0, "tidegate {arguments}\n{}", run.stdout);
         format!("[exit {}] {}", run.code, run.stderr)
-    }
-
-    /// The same of several, each under its command.
-    pub fn refusals<const N: usize>(&self, commands: [impl AsRef<str>; N]) -> String {
-        commands
-            .map(|command| {
-                format!("$ tidegate {}\n{}", command.as_ref(), self.fails(command.as_ref()))
-            })
-            .join("\n")
     }
 
     /// The names of all commands, from the help.

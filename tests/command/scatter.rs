@@ -2,18 +2,15 @@
 
 use serde_json::Value;
 
-use crate::sandbox::{Sandbox, without_times};
+use crate::sandbox::Sandbox;
 
 const SMALL: &str =
     "tests/recordings/small.dtr.jsonl --machine titan-v --budget 60% --speed 4 --evaluations 200";
 
 #[test]
-fn jitter_shows_the_distribution_beside_the_time() {
+fn jitter_has_quantiles_in_order() {
     let sandbox = Sandbox::new();
     let command = format!("compare {SMALL} --methods pooch,sqrt-n,in-core --jitter 10%");
-    let text = sandbox.ok(&command);
-    assert_eq!(without_times(&text), without_times(&sandbox.ok(&command)));
-    insta::assert_snapshot!(without_times(&text));
     let json = sandbox.json(&format!("{command} --format json"));
     for row in json["methods"].as_array().expect("a list") {
         let figure = |name: &str| row["jitter"][name].as_u64();
@@ -59,20 +56,4 @@ fn a_robust_plan_leaves_time_for_slower_copies() {
     // It is timed as stated, for the stated machine and trace.
     assert!(robust["iteration_ns"].as_u64() >= stated["iteration_ns"].as_u64(), "{robust}");
     assert!(robust["gap"].as_f64() >= Some(0.0), "{robust}");
-}
-
-#[test]
-fn wrong_spreads_are_refused() {
-    let sandbox = Sandbox::new();
-    insta::assert_snapshot!(
-        [
-            "--robust 0%",
-            "--robust 10% --quantile 100%",
-            "--quantile 80%",
-            "--jitter 200%",
-            "--jitter ten",
-        ]
-        .map(|options| sandbox.fails(&format!("plan {SMALL} {options}")))
-        .join("\n")
-    );
 }

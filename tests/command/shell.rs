@@ -23,7 +23,6 @@ fn every_shell_and_the_manual_know_every_command() {
         assert!(page.contains(".TH") && page.contains("\\-\\-help"), "{command}: {page}");
     }
     assert!(sandbox.text("man1/tidegate.1").contains("Exit codes"));
-    sandbox.refuses("man -o tests/recordings/small.dtr.jsonl", 1, "small.dtr.jsonl");
 
     // Bash takes what is printed.
     sandbox.write("tidegate.bash", &sandbox.ok("completions bash"));
@@ -59,12 +58,6 @@ fn a_file_for_the_machine_at_hand_is_a_machine() {
     sandbox.write("stated.toml", &stated);
     sandbox.ok("compare resnet18-host -m stated.toml --methods in-core");
     assert_eq!(sandbox.ok("init --like rtx-3090 -o -"), text);
-    for (arguments, code, said) in [
-        ("init --like rtx-3091", 2, "rtx-3090"),
-        ("init --like rtx-3090 -o absent/machine.toml", 1, "absent/machine.toml"),
-    ] {
-        sandbox.refuses(arguments, code, said);
-    }
     let run = sandbox.run("init -o here.toml");
     match run.code {
         0 => drop(sandbox.ok("compare resnet18-host -m here.toml --methods in-core")),
@@ -104,7 +97,6 @@ fn colours_come_where_they_are_wanted_alone() {
     assert!(coloured(run("plan --bacth 3 --color=always", &[])));
     assert!(!coloured(run("plan --bacth 3 --color never", &[("CLICOLOR_FORCE", "1")])));
     assert!(!coloured(run("plan --bacth 3", &[("NO_COLOR", "1"), ("CLICOLOR_FORCE", "1")])));
-    sandbox.refuses("plan --color sometimes", 2, "[possible values: auto, always, never]");
 }
 
 #[test]

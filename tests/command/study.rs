@@ -9,17 +9,7 @@ use reports::Status;
 
 use crate::sandbox::Sandbox;
 
-const STUDY: &str = r#"
-description = "Which method?"
-
-[[group]]
-networks = ["resnet18", "alexnet"]
-batches = [64, 128, 256]
-machines = ["titan-v"]
-budgets = ["40%", "50%", "60%", "70%", "80%"]
-methods = ["swap-all", "sqrt-n", "swap-opt", "pooch"]
-evaluations = 100
-"#;
+const STUDY: &str = include_str!("inputs/study.toml");
 
 const POINTS: usize = 2 * 3 * 5 * 4;
 
@@ -242,31 +232,8 @@ fn an_interrupted_study_shows_what_is_done() {
 }
 
 #[test]
-fn bad_studies_folders_and_parts_end_with_a_sentence_and_the_documented_code() {
+fn bad_parts_end_with_a_sentence_and_the_documented_code() {
     let sandbox = with_study();
-    let group = "[[group]]\nmachines = ['titan-v']\nmethods = ['pooch']\nbatches = [1]\n";
-    sandbox.write("no-method.toml", "description = 'd'\n[[group]]\nnetworks = ['vgg16']\n");
-    sandbox.write("no-file.toml", &format!("description = 'd'\n{group}networks = ['gone.onnx']"));
-    sandbox.write("a-file", "");
-    for (arguments, code, said) in [
-        ("study poch -o out", 2, "did you mean `pooch`?"),
-        ("study gone.toml -o out", 2, "gone.toml"),
-        ("study no-method.toml -o out", 2, "no-method.toml:2"),
-        ("study no-file.toml -o out", 2, "no-file.toml:6"),
-        ("study study.toml -o a-file", 1, "a-file"),
-        ("study study.toml -o out --also gone", 2, "no results of a study"),
-        ("study study.toml -o out --partition 0/2", 2, "1/4"),
-        ("study study.toml -o out --partition 3/2", 2, "1/4"),
-        ("study study.toml -o out --partition count:1/2", 2, "slice:1/4"),
-        ("study study.toml -o out --point 120", 2, "120 points, numbered from 0"),
-        ("study study.toml -o out --point", 2, "--point 0"),
-        ("study study.toml -o out --point 1 --partition 1/2", 2, "--partition"),
-        ("study study.toml -o gone --status", 2, "no results of a study"),
-        ("study study.toml -o out --list", 2, "--list"),
-        ("study study.toml", 2, "--output"),
-    ] {
-        sandbox.refuses(arguments, code, said);
-    }
     sandbox.ok("study study.toml -o out");
     let part = named_parts(&sandbox.path("out")).next().expect("a part");
     let whole = std::fs::read(&part).expect("it is there");
@@ -310,20 +277,6 @@ fn numbers_of_a_paper_are_one_object_with_what_is_supposed_otherwise_apart() {
     assert!(without.clone().all(|figure| figure["error"].is_null()));
     let text = sandbox.ok("study mine.toml -o out");
     assert!(text.contains("What if:") && text.contains("(ops twice as fast)"), "{text}");
-}
-
-#[test]
-fn methods_decide_by_a_profile_of_swapping_everything_and_have_no_plan_where_that_has_none() {
-    let sandbox = Sandbox::new();
-    sandbox.write(
-        "mine.toml",
-        "description = 'd'\n[[group]]\nnetworks = ['resnet18']\nbatches = [64]\nmethods = ['pooch']\n\
-         machines = ['titan-v+contended']\nbudgets = ['60%', '1%']\nprofiled = true\n",
-    );
-    let text = sandbox.ok("study mine.toml -o out");
-    assert!(text.contains("decided on   a profile of swapping everything"), "{text}");
-    let statuses: Vec<_> = rows(&sandbox, "out").iter().map(|row| row.answer.status).collect();
-    assert_eq!(statuses, [Status::Ok, Status::Infeasible]);
 }
 
 /// PooCH, section 5.2: POWER9's plan fails on x86 at batch 640, where x86 has one of its own.
@@ -370,19 +323,4 @@ fn the_largest_batch_fits_and_one_more_sample_does_not() {
     assert!(budget < peak, "{budget} of {peak}");
     let plan = |budget: u64| sandbox.run(&format!("plan {question} -b {budget}B")).code;
     assert_eq!((plan(budget), plan(budget - peak / 100)), (0, 3));
-}
-
-#[test]
-fn a_modelled_trace_says_so_wherever_it_is_shown() {
-    let sandbox = with_study();
-    let network = "resnet18 --batch 32 -m titan-v";
-    for command in [
-        &format!("plan {network} --method in-core -o plan.json"),
-        &format!("compare {network}"),
-        "largest resnet18 -m titan-v -b 1GB",
-        "study study.toml -o out",
-    ] {
-        assert!(sandbox.ok(command).contains("modelled"), "{command}");
-    }
-    assert!(sandbox.ok("verify plan.json --trace resnet18").contains("resnet18"));
 }

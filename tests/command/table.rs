@@ -4,21 +4,6 @@ use crate::sandbox::Sandbox;
 
 const WEIGHTS: &str = "table tests/tables/weights.bf16 --row-bytes 1024 -m ibp-a100";
 
-#[test]
-fn a_table_is_predicted_with_and_without_packing() {
-    let sandbox = Sandbox::new();
-    insta::assert_snapshot!(sandbox.ok(&format!(
-        "{WEIGHTS} --rows 1000000 --rows-per-lookup 20000 --access zipf:1.1 --cache 10MB --sample 30"
-    )));
-}
-
-#[test]
-fn as_json_each_figure_has_its_unit() {
-    let sandbox = Sandbox::new();
-    let report = sandbox.ok(&format!("{WEIGHTS} --rows-per-lookup 64 --format json"));
-    insta::assert_snapshot!(report);
-}
-
 /// The features of Citeseer, which come with the machine of the paper: section 6.1 packs them 25.09
 /// times, and moves packed rows of such tables 9.7 times as fast (table 1, three tables on
 /// average).
@@ -69,29 +54,4 @@ fn rows_are_counted_and_clustered_on_request() {
     assert_eq!(report["ways"][2]["hit_rate"], 1.0);
     assert_eq!(report["ways"][2]["link_bytes"], 0);
     assert_eq!(report["packing"]["chunk_bytes"], 2);
-}
-
-#[test]
-fn what_is_no_table_is_refused_with_the_remedy() {
-    let sandbox = Sandbox::new();
-    sandbox.write("empty.bin", "");
-    sandbox.write("odd.bin", "thirteen byte");
-    sandbox.write("counts.txt", "1\nmany\n");
-    let rest = "-m ibp-a100 --rows-per-lookup 5";
-    insta::assert_snapshot!(sandbox.refusals([
-        format!("table absent.bin --row-bytes 4 {rest}"),
-        format!("table empty.bin --row-bytes 4 {rest}"),
-        format!("table odd.bin --row-bytes 4 {rest}"),
-        format!("table tests --row-bytes 4 {rest}"),
-        format!("table odd.bin --row-bytes 13 --chunks 4 {rest}"),
-        format!("table odd.bin --row-bytes 13 --chunks 3 {rest}"),
-        format!("table odd.bin --row-bytes 0 {rest}"),
-        format!("{WEIGHTS} --rows-per-lookup 0"),
-        format!("{WEIGHTS} --rows-per-lookup 5 --rows 63"),
-        format!("{WEIGHTS} --rows-per-lookup 5 --access zipf"),
-        format!("{WEIGHTS} --rows-per-lookup 5 --counts counts.txt"),
-        format!("{WEIGHTS} --rows-per-lookup 5 --clusters 0"),
-        format!("{WEIGHTS} --rows-per-lookup 5 --rows 9000000000"),
-        WEIGHTS.to_string(),
-    ]));
 }

@@ -106,20 +106,7 @@ fn files(folder: &str, begin: &str) -> Vec<Vec<u8>> {
     files.iter().map(|path| std::fs::read(path).expect("readable")).collect()
 }
 
-const NETWORK: &str = r#"input = [3, 16, 16]
-layer = [
-  { name = "conv1", kind = "convolution", channels = 8, kernel = 3, padding = 1 },
-  { name = "norm1", kind = "batch-norm" },
-  { name = "relu1", kind = "relu" },
-  { name = "pool1", kind = "max-pool", kernel = 2 },
-  { name = "conv2", kind = "convolution", channels = 8, kernel = 3, padding = 1, groups = 2 },
-  { name = "sum", kind = "add", inputs = ["conv2", "pool1"] },
-  { name = "join", kind = "concat", inputs = ["sum", "conv2"] },
-  { name = "drop", kind = "dropout" },
-  { name = "flat", kind = "flatten" },
-  { name = "fc", kind = "linear", width = 10 },
-]
-"#;
+const NETWORK: &str = include_str!("network.toml");
 
 fn readme_network() -> Vec<u8> {
     let readme = include_str!("../../scenarios/README.md");
@@ -297,7 +284,7 @@ fn read_pytorch(bytes: &[u8]) -> bool {
 
 /// Many operators in few bytes, and what exporters write.
 fn onnx_models() -> Vec<Vec<u8>> {
-    [files("tests/fuzz/onnx", ""), files("tests/command/onnx", "")].concat()
+    [files("tests/fuzz/onnx", ""), files("tests/onnx", "")].concat()
 }
 
 fn read_onnx(bytes: &[u8]) -> bool {

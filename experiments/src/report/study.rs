@@ -55,7 +55,7 @@ fn hosts_that_vary(rows: &[Row]) -> BTreeSet<String> {
 }
 
 fn sought(row: &Row) -> Option<Sought> {
-    match Find::from_name(&row.find)? {
+    match row.find.parse().ok()? {
         Find::LargestBatch => Some(Sought::LargestBatch),
         Find::SmallestBudget => Some(Sought::SmallestBudget),
     }

@@ -55,7 +55,6 @@ fn mixed(
     b.concat(&format!("{name}.concat"), &ends)
 }
 
-/// Inception v4.
 pub fn inception_v4(name: &str, o: &NetworkOptions) -> Result<Network, NetworkError> {
     let (mut b, mut x) = images(name, o, extent(o, 299))?;
     x = stem(&mut b, x)?;

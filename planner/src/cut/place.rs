@@ -25,7 +25,6 @@ pub(super) struct Place<'a> {
     /// Arcs from ops to dead tensors.
     reads: Vec<usize>,
     network: Network,
-    /// What there is of each row.
     pub room: [i128; ROWS],
     on_source_side: Vec<bool>,
 }

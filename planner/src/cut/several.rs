@@ -54,7 +54,6 @@ const PATIENCE: [usize; 2] = [6, 25];
 /// How many rows and shares all iterations may look at, per evaluation that the limits allow.
 const WORK: u64 = 2500;
 
-/// There are so many places at most.
 const MOST_PLACES: usize = 16;
 
 /// A place that raises the bound by less than this part of it, in millionths, is given up, and so

@@ -97,7 +97,6 @@ impl Tape {
         self.tensor(bytes, Role::Input)
     }
 
-    /// A parameter.
     pub fn parameter(&mut self) -> TensorId {
         let bytes = (16_384.0 * 256f64.powf(self.random.unit())) as u64;
         self.tensor(bytes, Role::Parameter)

@@ -33,7 +33,6 @@ pub(super) struct Chain {
     pub droppable: Vec<bool>,
 }
 
-/// One stage.
 #[derive(Debug, Clone)]
 pub(super) struct Stage {
     /// Its forward ops.

@@ -1,10 +1,12 @@
 //! Kinds of recordings, and how one is told from its bytes.
 
-use std::fmt;
-use std::str::FromStr;
+use strum::{Display, EnumString, IntoStaticStr, VariantArray};
 
-/// A kind of recording.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+/// A kind of recording; as a text, its name on the command line.
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, Hash, Display, EnumString, IntoStaticStr, VariantArray,
+)]
+#[strum(serialize_all = "kebab-case", parse_err_ty = ParseFormatError, parse_err_fn = ParseFormatError::of)]
 pub enum Format {
     /// An op log of the DTR prototype, one JSON object a line (`*.dtr.jsonl`).
     Dtr,
@@ -20,36 +22,6 @@ pub enum Format {
     OpTimes,
 }
 
-impl Format {
-    /// All kinds of recordings.
-    pub const ALL: [Self; 6] = [
-        Self::Dtr,
-        Self::Opgraph,
-        Self::Kineto,
-        Self::ExecutionTrace,
-        Self::MemorySnapshot,
-        Self::OpTimes,
-    ];
-
-    /// The name on the command line.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Dtr => "dtr",
-            Self::Opgraph => "opgraph",
-            Self::Kineto => "kineto",
-            Self::ExecutionTrace => "execution-trace",
-            Self::MemorySnapshot => "memory-snapshot",
-            Self::OpTimes => "op-times",
-        }
-    }
-}
-
-impl fmt::Display for Format {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(self.name())
-    }
-}
-
 /// A text that names no kind of recording.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error(
@@ -58,12 +30,9 @@ impl fmt::Display for Format {
 )]
 pub struct ParseFormatError(String);
 
-impl FromStr for Format {
-    type Err = ParseFormatError;
-
-    fn from_str(text: &str) -> Result<Self, ParseFormatError> {
-        let named = Self::ALL.into_iter().find(|format| format.name() == text);
-        named.ok_or_else(|| ParseFormatError(text.to_string()))
+impl ParseFormatError {
+    fn of(text: &str) -> Self {
+        Self(text.into())
     }
 }
 

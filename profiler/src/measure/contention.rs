@@ -83,7 +83,7 @@ pub fn measure_contention(
     mut progress: impl FnMut(),
 ) -> Result<Contention> {
     let mut slowed = Vec::new();
-    for load in Load::ALL {
+    for &load in Load::ALL {
         let mut alone = Vec::new();
         let mut beside = [const { Vec::new() }; BESIDE.len()];
         for _ in 0..repeats.max(1) {

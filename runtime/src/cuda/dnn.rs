@@ -152,7 +152,7 @@ impl Dnn {
     pub fn carry_out(&self, kernel: &str, arguments: &[u64]) -> Result<(), CudaError> {
         let what = "a call of cuDNN";
         let unknown = || CudaError::Call { what, why: format!("nothing prepared for {kernel}") };
-        let kernel = DnnKernel::ALL.into_iter().find(|one| one.name() == kernel);
+        let kernel = DnnKernel::ALL.iter().find(|one| one.name() == kernel).copied();
         let kernel = kernel.ok_or_else(unknown)?;
         let (numbers, at) = arguments.split_at_checked(kernel.numbers()).ok_or_else(unknown)?;
         let of_kernel = self.prepared.get(&kernel);

@@ -70,7 +70,6 @@ impl Opened {
             + self.dnn.as_ref().map_or(0, Dnn::workspace_bytes)
     }
 
-    /// What they do of these launches.
     pub fn libraries<'a, A: 'a>(&self, launches: impl Iterator<Item = &'a Launch<A>>) -> Libraries {
         let [mut kernels, mut blas, mut dnn] = [0; 3];
         for launch in launches {

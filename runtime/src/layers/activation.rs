@@ -158,7 +158,7 @@ mod tests {
 
     #[test]
     fn nan_stays_and_zero_has_no_gradient() {
-        for activation in Activation::ALL {
+        for &activation in Activation::ALL {
             assert!(forward(activation, &[f32::NAN])[0].is_nan(), "{activation:?}");
         }
         let mut gradient = [1.0; 3];

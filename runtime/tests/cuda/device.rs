@@ -93,8 +93,8 @@ fn loads_run_beside_products_of_cublas() {
 fn loads_of(product: &str) {
     let mut loads = CudaLoads::open(&CudaOptions::default()).unwrap();
     assert_eq!(loads.product(), product);
-    for load in Load::ALL {
-        for beside in [&[][..], &Load::ALL] {
+    for &load in Load::ALL {
+        for beside in [&[][..], Load::ALL] {
             assert!(loads.time(load, beside).unwrap() > Nanos::ZERO, "{load}");
         }
     }

@@ -149,43 +149,9 @@ fn transformers_learn() {
 }
 
 /// Every kind of layer that a file may have, those that no network that comes along has too.
-const EVERY_KIND: &str = r#"
-input = [4, 8, 8, 8]
-layer = [
-  { name = "stem", kind = "convolution", channels = 6, kernel = 3, padding = 1 },
-  { name = "norm", kind = "batch-norm" },
-  { name = "leaky", kind = "leaky-relu" },
-  { name = "depthwise", kind = "convolution", channels = 6, groups = 6, kernel = 3, stride = 2, padding = 1, bias = false },
-  { name = "tanh", kind = "tanh" },
-  { name = "up", kind = "upsample", factor = 2 },
-  { name = "twice", kind = "add", inputs = ["up", "up"] },
-  { name = "square", kind = "multiply", inputs = ["twice", "twice"] },
-  { name = "again", kind = "add", inputs = ["square", "leaky"] },
-  { name = "once-more", kind = "add", inputs = ["again", "leaky"] },
-  { name = "both", kind = "concat", inputs = ["once-more", "up"] },
-  { name = "pool", kind = "average-pool", kernel = 2 },
-  { name = "max", kind = "max-pool", kernel = 2 },
-  { name = "mean", kind = "adaptive-pool", extent = 1 },
-  { name = "gate", kind = "sigmoid" },
-  { name = "gated", kind = "multiply", inputs = ["max", "gate"] },
-  { name = "drop", kind = "dropout" },
-  { name = "flat", kind = "flatten" },
-  { name = "rms", kind = "rms-norm" },
-  { name = "fc", kind = "linear", width = 5 },
-]
-"#;
+const EVERY_KIND: &str = include_str!("networks/every-kind.toml");
 
-const SELF_ATTENTION: &str = r#"
-input = [9]
-layer = [
-  { name = "words", kind = "embedding", rows = 20, width = 12 },
-  { name = "norm", kind = "layer-norm" },
-  { name = "attention", kind = "attention", inputs = ["norm", "norm", "norm"], heads = 3, causal = true },
-  { name = "add", kind = "add", inputs = ["attention", "words"] },
-  { name = "silu", kind = "silu" },
-  { name = "logits", kind = "linear", width = 20 },
-]
-"#;
+const SELF_ATTENTION: &str = include_str!("networks/self-attention.toml");
 
 #[test]
 fn networks_from_files_learn() {

@@ -4,6 +4,7 @@ use std::fmt;
 use std::path::PathBuf;
 
 use schema::{Bytes, BytesPerSec, Framework};
+use strum::{EnumString, IntoStaticStr};
 
 use super::lookups::LookupStudy;
 use super::paper::Paper;
@@ -192,7 +193,8 @@ impl Allow {
 }
 
 /// What a point searches for by bisection.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, EnumString, IntoStaticStr)]
+#[strum(serialize_all = "kebab-case")]
 pub enum Find {
     /// The largest batch that the method can plan.
     LargestBatch,
@@ -203,15 +205,7 @@ pub enum Find {
 impl Find {
     /// As studies and results name it.
     pub fn name(self) -> &'static str {
-        match self {
-            Self::LargestBatch => "largest-batch",
-            Self::SmallestBudget => "smallest-budget",
-        }
-    }
-
-    /// The search of a name.
-    pub fn from_name(name: &str) -> Option<Self> {
-        [Self::LargestBatch, Self::SmallestBudget].into_iter().find(|find| find.name() == name)
+        self.into()
     }
 }
 

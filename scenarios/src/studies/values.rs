@@ -88,18 +88,18 @@ pub(super) fn allow(name: &str) -> Checked<Allow> {
 
 pub(super) fn find(name: &str) -> Checked<Find> {
     let why = "write `largest-batch` or `smallest-budget`";
-    Find::from_name(name).ok_or_else(|| bad("find", name, why))
+    name.parse().map_err(|_| bad("find", name, why))
 }
 
 /// What runs here has times of its own: studies model them.
 pub(super) fn framework(name: &str) -> Checked<Framework> {
-    let of = Framework::from_name(name).filter(|of| *of != Framework::Tidegate);
+    let of = name.parse().ok().filter(|of| *of != Framework::Tidegate);
     of.ok_or_else(|| bad("framework", name, "write `pytorch`, `caffe` or `chainer`"))
 }
 
 pub(super) fn activation(name: &str) -> Checked<Activation> {
     let why = "write relu, leaky-relu, elu, relu6, gelu, silu, sigmoid or tanh";
-    Activation::from_name(name).ok_or_else(|| bad("activation", name, why))
+    name.parse().map_err(|_| bad("activation", name, why))
 }
 
 pub(super) fn dtype(name: &str) -> Checked<Dtype> {
@@ -108,7 +108,7 @@ pub(super) fn dtype(name: &str) -> Checked<Dtype> {
 
 pub(super) fn optimizer(name: &str) -> Checked<Optimizer> {
     let remedy = "write none, sgd, momentum, adam, adamw or adam-8bit";
-    Optimizer::from_name(name).ok_or_else(|| bad("optimizer", name, remedy))
+    name.parse().map_err(|_| bad("optimizer", name, remedy))
 }
 
 pub(super) fn share(text: &str) -> Checked<f64> {

@@ -13,7 +13,6 @@ pub struct Reserved {
     pub reserved: Bytes,
 }
 
-/// Blocks by what they are for.
 struct Blocks {
     allocator: CachingAllocator,
     held: Vec<Option<Held>>,

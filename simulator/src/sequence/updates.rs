@@ -103,7 +103,6 @@ impl Sequence {
         self.updates_until(model.last_change_there(tensor, self.due))
     }
 
-    /// How many updates there are up to one of them.
     pub(super) fn updates_until(&self, last: Option<u32>) -> u32 {
         let Some(last) = last else { return 0 };
         self.updates.partition_point(|update| update.op <= last) as u32

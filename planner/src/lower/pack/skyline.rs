@@ -39,7 +39,6 @@ pub(super) struct Item {
     pub end: u32,
     /// Where stretches of equal bytes begin, from `first` on, and their bytes.
     steps: Vec<(u32, u64)>,
-    /// The most of them.
     most: u64,
 }
 

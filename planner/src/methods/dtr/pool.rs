@@ -39,7 +39,6 @@ pub(super) struct Pool {
     /// Those that cost nothing, and those that cost less than nothing.
     free: BTreeMap<u64, u32>,
     below_free: BTreeMap<u64, u32>,
-    /// The others.
     lines: Tournament,
 }
 

@@ -53,7 +53,6 @@ impl Programme {
         self.define(Definition { least: 0.0, most: 1.0, integer: true })
     }
 
-    /// A variable that is one.
     pub fn one(&mut self) -> Variable {
         self.define(Definition { least: 1.0, most: 1.0, integer: false })
     }

@@ -68,7 +68,6 @@ impl Options {
         without
     }
 
-    /// The gaps.
     pub fn gaps(&self) -> Vec<GapId> {
         self.moved.iter().map(|(gap, _)| *gap).collect()
     }

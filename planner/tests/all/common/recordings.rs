@@ -21,7 +21,6 @@ pub fn readme() -> Option<String> {
     readme
 }
 
-/// One of [`DTR`].
 pub fn dtr(name: &str) -> Trace {
     let file = folder().join(format!("{name}.dtr.jsonl"));
     let text = std::fs::read_to_string(&file).expect("the recording is readable");

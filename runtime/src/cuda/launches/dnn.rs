@@ -4,6 +4,8 @@
 //! so that neither has to be kept. Nor is a window that goes beyond the padding, which cuDNN has
 //! not.
 
+use strum::VariantArray;
+
 use super::arguments::{Argument, OpOperands, Writer};
 use super::matrices::{add_to_channels, outputs, sum_of_channels};
 use crate::layers::{AveragePool, Shape};
@@ -22,7 +24,7 @@ pub struct DnnCall {
 }
 
 /// What cuDNN is asked for, with its addresses.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, VariantArray)]
 pub enum DnnKernel {
     /// `x, w, y`; numbers as those of a convolution.
     Convolution,
@@ -42,15 +44,7 @@ pub enum DnnKernel {
 
 impl DnnKernel {
     /// All of them.
-    pub const ALL: [Self; 7] = [
-        Self::Convolution,
-        Self::ConvolutionWeights,
-        Self::ConvolutionInput,
-        Self::AveragePool,
-        Self::AveragePoolBackward,
-        Self::Softmax,
-        Self::SoftmaxBackward,
-    ];
+    pub const ALL: &[Self] = Self::VARIANTS;
 
     /// The kernel's name, and how many numbers and addresses are its arguments.
     fn about(self) -> (&'static str, usize, usize) {

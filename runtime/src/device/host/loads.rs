@@ -161,8 +161,8 @@ mod tests {
     #[test]
     fn every_load_runs_alone_and_beside_all_others() {
         let loads = HostLoads::new(link(10_000_000_000)).expect("a thread");
-        for load in Load::ALL {
-            for beside in [&[][..], &Load::ALL] {
+        for &load in Load::ALL {
+            for beside in [&[][..], Load::ALL] {
                 assert!(loads.time(load, beside).expect("it runs") > Nanos::ZERO, "{load}");
             }
         }
