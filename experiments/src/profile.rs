@@ -2,12 +2,14 @@
 
 use std::path::Path;
 
+use planner::{Bound, Problem, bound};
 use profiler::machine::MeasuredMachine;
 use profiler::measure::{BESIDE, beside_name};
 use profiler::op_times::OpTimes;
 use profiler::profile::Measuring;
 use reports::columns;
-use schema::{Direction, Trace};
+use schema::{Bytes, Direction, Machine, Trace};
+use simulator::in_core;
 
 use crate::zeros::{TensorZeros, means};
 
@@ -29,7 +31,7 @@ pub fn summary(
         trace.network,
         trace.ops.len(),
         trace.tensors.len(),
-        simulator::in_core(trace).peak,
+        in_core(trace).peak,
         trace.total_time(),
         100.0 * times.scatter
     );
@@ -115,15 +117,57 @@ fn mean_sparsity(trace: &Trace) -> Option<f64> {
     (bytes > 0.0).then(|| zeros / bytes)
 }
 
+/// Share of the in-core peak for which the plan is made that is proposed, in percent, where there can be one for that.
+const PROPOSED: u64 = 60;
+
 /// What the files are for.
-pub fn next_steps(folder: &Path, codecs: bool) -> String {
-    let folder = folder.display();
+pub fn next_steps(folder: &Path, trace: &Trace, machine: &Machine, codecs: bool) -> String {
+    let (folder, share) = (folder.display(), proposed_share(trace, machine));
     let codecs = match codecs {
         true => format!(" --codec-models {folder}/codec-models.json --codecs all"),
         false => String::new(),
     };
     format!(
-        "\ntidegate plan {folder}/trace.json -m {folder}/machine.json -b 60%{codecs} -o plan.json\n\
+        "\ntidegate plan {folder}/trace.json -m {folder}/machine.json -b {share}%{codecs} -o plan.json\n\
          tidegate run plan.json --trace {folder}/trace.json -m {folder}/machine.json\n"
     )
+}
+
+/// The same, or half of the way from the least that nothing can go below to the peak.
+fn proposed_share(trace: &Trace, machine: &Machine) -> u64 {
+    let least = match bound(&Problem::new(trace, machine, Bytes(1))) {
+        Bound::Infeasible { needed, .. } => needed,
+        Bound::Time(_) => Bytes::ZERO,
+    };
+    let peak = in_core(trace).peak.0.max(1);
+    let halfway = least.0 + peak.saturating_sub(least.0) / 2;
+    match u128::from(least.0) * 100 > u128::from(peak) * u128::from(PROPOSED) {
+        true => (u128::from(halfway) * 100).div_ceil(u128::from(peak)) as u64,
+        false => PROPOSED,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use planner::methods::Tide;
+    use planner::{NoMonitor, plan};
+
+    #[test]
+    fn a_plan_is_proposed_for_what_there_can_be_one_for() {
+        let machine = scenarios::machine("titan-v").expect("it is listed");
+        let mut shares = Vec::new();
+        for family in planner::families::all() {
+            let trace = format!("{}:seed=1,ops=20", family.name);
+            let trace = planner::families::family(&trace).expect("a family");
+            let share = proposed_share(&trace, &machine);
+            let budget = Bytes(in_core(&trace).peak.0 * share / 100);
+            let problem = Problem::new(&trace, &machine, budget).with_evaluations(10);
+            let found = plan(&Tide, &problem, &NoMonitor);
+            assert!(found.is_ok(), "{} at {share} %", family.name);
+            shares.push(share);
+        }
+        let [least, most] = [shares.iter().min(), shares.iter().max()];
+        assert!(least == Some(&PROPOSED) && most > least, "{shares:?}");
+    }
 }

@@ -87,5 +87,5 @@ pub fn run(args: &Args) -> Result {
     trace.finish(measured.to_json().as_bytes())?;
     print(summary(&measured, &times, &machine_measured, &how))?;
     print(zeros_table(&zeros))?;
-    print(next_steps(&args.output, codecs.is_some()))
+    print(next_steps(&args.output, &measured, &machine_measured.machine, codecs.is_some()))
 }
