@@ -41,3 +41,16 @@ pub fn closest(name: &str, known: &[String]) -> Vec<String> {
     near.sort();
     near.into_iter().take(3).map(|(_, candidate)| candidate.clone()).collect()
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_with_all_parts_come_before_those_spelled_alike() {
+        let known = ["llama2-7b", "llama2-13b", "llama3.2-1b", "resnet50"].map(String::from);
+        assert_eq!(closest("llama-1b", &known)[0], "llama3.2-1b");
+        assert_eq!(closest("resnet-50", &known), ["resnet50"]);
+        assert!(closest("a-network-of-mine", &known).is_empty());
+    }
+}
