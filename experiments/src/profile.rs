@@ -117,7 +117,7 @@ fn mean_sparsity(trace: &Trace) -> Option<f64> {
     (bytes > 0.0).then(|| zeros / bytes)
 }
 
-/// Share of the in-core peak for which the plan is made that is proposed, in percent, where there can be one for that.
+/// Share of the in-core peak, in percent, that the proposed plan is for.
 const PROPOSED: u64 = 60;
 
 /// What the files are for.
@@ -133,18 +133,15 @@ pub fn next_steps(folder: &Path, trace: &Trace, machine: &Machine, codecs: bool)
     )
 }
 
-/// The same, or half of the way from the least that nothing can go below to the peak.
+/// What is proposed: [`PROPOSED`], or where no plan can go as low, half of the way from the least to the peak.
 fn proposed_share(trace: &Trace, machine: &Machine) -> u64 {
     let least = match bound(&Problem::new(trace, machine, Bytes(1))) {
         Bound::Infeasible { needed, .. } => needed,
         Bound::Time(_) => Bytes::ZERO,
     };
-    let peak = in_core(trace).peak.0.max(1);
-    let halfway = least.0 + peak.saturating_sub(least.0) / 2;
-    match u128::from(least.0) * 100 > u128::from(peak) * u128::from(PROPOSED) {
-        true => (u128::from(halfway) * 100).div_ceil(u128::from(peak)) as u64,
-        false => PROPOSED,
-    }
+    let peak = u128::from(in_core(trace).peak.0.max(1));
+    let least = (u128::from(least.0) * 100).div_ceil(peak).min(100) as u64;
+    if least > PROPOSED { (least + 100).div_ceil(2) } else { PROPOSED }
 }
 
 #[cfg(test)]
