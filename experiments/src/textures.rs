@@ -1,10 +1,11 @@
 //! How well zeros and smoothness tell what SZ makes of a network's activations.
 
+use std::collections::BTreeSet;
 use std::path::Path;
 
 use regression::{CodedSample, fit_coded};
 use reports::columns;
-use schema::{CodedSize, Document, OpKind, Phase, SizeModel, Trace};
+use schema::{Bytes, CodedSize, Document, Op, OpKind, Phase, SizeModel, Trace};
 
 use crate::tables::read_parquet;
 use crate::zeros::TensorZeros;
@@ -45,8 +46,56 @@ pub fn sizes(file: &Path, output: Option<&Path>) -> Option<Sizes> {
     if output.is_some_and(|output| output.extension().is_some_and(|of| of == "toml")) {
         return Some(Sizes { text, written: zeros(file, &rows)? });
     }
+    let text = text + &jpeg_act(file, &rows);
     let model = fit_coded(&all, MARGIN_PERMILLE)?;
     Some(Sizes { text, written: serde_json::to_string(&SizeModel::Coded(model)).ok()? })
+}
+
+/// By how much JPEG-ACT makes feature maps smaller: all, what convolutions read, and what they make, which is what the
+/// method `comet` compresses. Nothing where there are none.
+fn jpeg_act(file: &Path, rows: &[TensorZeros]) -> String {
+    let trace = Trace::read(&file.with_file_name("trace.json")).ok();
+    let is_convolution = |op: &&Op| op.kind == OpKind::Convolution && op.phase == Phase::Forward;
+    let convolutions: Vec<&Op> =
+        trace.iter().flat_map(|trace| &trace.ops).filter(is_convolution).collect();
+    let all = |_: &TensorZeros| true;
+    let is_read = |row: &TensorZeros| {
+        convolutions.iter().any(|op| op.reads.iter().any(|tensor| tensor.0 == row.tensor))
+    };
+    let is_made = |row: &TensorZeros| {
+        convolutions.iter().any(|op| op.writes.iter().any(|tensor| tensor.0 == row.tensor))
+    };
+    let of: [(&str, &dyn Fn(&TensorZeros) -> bool); 3] = [
+        ("all feature maps", &all),
+        ("what convolutions read", &is_read),
+        ("what convolutions make", &is_made),
+    ];
+    let made: [(&str, fn(&TensorZeros) -> Option<Bytes>); 2] =
+        [("jpeg-act-l", |row| row.jpeg_act_l), ("jpeg-act-h", |row| row.jpeg_act_h)];
+    let mut lines = Vec::new();
+    for (what, counts) in of {
+        let epochs: BTreeSet<u32> = rows.iter().map(|row| row.epoch).collect();
+        for epoch in epochs {
+            let ratio = |made: fn(&TensorZeros) -> Option<Bytes>| {
+                let rows = rows.iter().filter(|row| row.epoch == epoch && counts(row));
+                let sizes = rows.filter_map(|row| Some((row.bytes.0, made(row)?.0)));
+                let (raw, small) = sizes.fold((0, 0), |all, of| (all.0 + of.0, all.1 + of.1));
+                (small > 0).then(|| format!("{:.2}x", raw as f64 / small as f64))
+            };
+            let Some(ratios) =
+                made.map(|(_, made)| ratio(made)).into_iter().collect::<Option<Vec<_>>>()
+            else {
+                continue;
+            };
+            lines.push([vec![what.into(), (epoch + 1).to_string()], ratios].concat());
+        }
+    }
+    if lines.is_empty() {
+        return String::new();
+    }
+    let head = ["what JPEG-ACT makes of", "epoch"].into_iter().chain(made.map(|(name, _)| name));
+    lines.insert(0, head.map(String::from).collect());
+    format!("\n{}", columns(&lines))
 }
 
 /// Zeros of what activations and poolings make, by layer and epoch, as `networks/zeros.toml` has them. What network it
