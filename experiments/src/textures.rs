@@ -5,7 +5,7 @@ use std::path::Path;
 
 use regression::{CodedSample, fit_coded};
 use reports::columns;
-use schema::{Bytes, CodedSize, Document, Op, OpKind, Phase, SizeModel, Trace};
+use schema::{CodedSize, Document, Op, OpKind, Phase, SizeModel, TensorId, Trace};
 
 use crate::tables::read_parquet;
 use crate::zeros::TensorZeros;
@@ -58,44 +58,34 @@ fn jpeg_act(file: &Path, rows: &[TensorZeros]) -> String {
     let is_convolution = |op: &&Op| op.kind == OpKind::Convolution && op.phase == Phase::Forward;
     let convolutions: Vec<&Op> =
         trace.iter().flat_map(|trace| &trace.ops).filter(is_convolution).collect();
-    let all = |_: &TensorZeros| true;
-    let is_read = |row: &TensorZeros| {
-        convolutions.iter().any(|op| op.reads.iter().any(|tensor| tensor.0 == row.tensor))
+    let of = |tensors: fn(&Op) -> &[TensorId]| -> BTreeSet<u32> {
+        convolutions.iter().flat_map(|op| tensors(op)).map(|tensor| tensor.0).collect()
     };
-    let is_made = |row: &TensorZeros| {
-        convolutions.iter().any(|op| op.writes.iter().any(|tensor| tensor.0 == row.tensor))
-    };
-    let of: [(&str, &dyn Fn(&TensorZeros) -> bool); 3] = [
-        ("all feature maps", &all),
-        ("what convolutions read", &is_read),
-        ("what convolutions make", &is_made),
-    ];
-    let made: [(&str, fn(&TensorZeros) -> Option<Bytes>); 2] =
-        [("jpeg-act-l", |row| row.jpeg_act_l), ("jpeg-act-h", |row| row.jpeg_act_h)];
-    let mut lines = Vec::new();
-    for (what, counts) in of {
-        let epochs: BTreeSet<u32> = rows.iter().map(|row| row.epoch).collect();
-        for epoch in epochs {
-            let ratio = |made: fn(&TensorZeros) -> Option<Bytes>| {
-                let rows = rows.iter().filter(|row| row.epoch == epoch && counts(row));
-                let sizes = rows.filter_map(|row| Some((row.bytes.0, made(row)?.0)));
-                let (raw, small) = sizes.fold((0, 0), |all, of| (all.0 + of.0, all.1 + of.1));
-                (small > 0).then(|| format!("{:.2}x", raw as f64 / small as f64))
+    let epochs: BTreeSet<u32> = rows.iter().map(|row| row.epoch).collect();
+    let head = ["what JPEG-ACT makes of", "epoch", "jpeg-act-l", "jpeg-act-h"];
+    let mut lines = vec![head.map(String::from).to_vec()];
+    for (what, tensors) in [
+        ("all feature maps", None),
+        ("what convolutions read", Some(of(|op| &op.reads))),
+        ("what convolutions make", Some(of(|op| &op.writes))),
+    ] {
+        for epoch in &epochs {
+            let counts = |row: &&TensorZeros| {
+                row.epoch == *epoch
+                    && tensors.as_ref().is_none_or(|tensors| tensors.contains(&row.tensor))
             };
-            let Some(ratios) =
-                made.map(|(_, made)| ratio(made)).into_iter().collect::<Option<Vec<_>>>()
-            else {
-                continue;
-            };
-            lines.push([vec![what.into(), (epoch + 1).to_string()], ratios].concat());
+            let maps = rows.iter().filter(counts).filter_map(|row| {
+                Some([row.bytes.0, row.jpeg_act_l?.0, row.jpeg_act_h?.0].map(u128::from))
+            });
+            let [raw, low, high] =
+                maps.fold([0; 3], |sum, map| [0, 1, 2].map(|at| sum[at] + map[at]));
+            if raw > 0 {
+                let ratio = |small: u128| format!("{:.2}x", raw as f64 / small as f64);
+                lines.push(vec![what.into(), (epoch + 1).to_string(), ratio(low), ratio(high)]);
+            }
         }
     }
-    if lines.is_empty() {
-        return String::new();
-    }
-    let head = ["what JPEG-ACT makes of", "epoch"].into_iter().chain(made.map(|(name, _)| name));
-    lines.insert(0, head.map(String::from).collect());
-    format!("\n{}", columns(&lines))
+    if lines.len() == 1 { String::new() } else { format!("\n{}", columns(&lines)) }
 }
 
 /// Zeros of what activations and poolings make, by layer and epoch, as `networks/zeros.toml` has them. What network it
