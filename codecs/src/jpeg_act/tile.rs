@@ -91,15 +91,15 @@ mod tests {
 
     #[test]
     fn the_basis_is_orthonormal_and_made_of_cosines() {
-        for u in 0..8 {
-            for v in 0..8 {
-                let product: f32 = BASIS[u].iter().zip(BASIS[v]).map(|(a, b)| a * b).sum();
+        for (u, row) in BASIS.iter().enumerate() {
+            for (v, other) in BASIS.iter().enumerate() {
+                let product: f32 = row.iter().zip(other).map(|(a, b)| a * b).sum();
                 assert!((product - if u == v { 1.0 } else { 0.0 }).abs() < 1e-6, "{u} {v}");
             }
-            for x in 0..8 {
+            for (x, value) in row.iter().enumerate() {
                 let a = if u == 0 { 0.125f64.sqrt() } else { 0.5 };
                 let cosine = a * (((2 * x + 1) * u) as f64 * std::f64::consts::PI / 16.0).cos();
-                assert!((f64::from(BASIS[u][x]) - cosine).abs() < 1e-7, "{u} {x}");
+                assert!((f64::from(*value) - cosine).abs() < 1e-7, "{u} {x}");
             }
         }
     }
