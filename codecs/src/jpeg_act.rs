@@ -22,8 +22,10 @@
 //!   not know what made its tensor, so that this is the way that it has for convolutions, everywhere.
 //! - A table is part of the codec's name: `jpeg-act-l` has what the paper takes for the first five epochs,
 //!   `jpeg-act-h` what it takes after them. Whoever trains changes from one to the other.
-//! - The authors' code subtracts 40 from zeros of what is nowhere negative, and cuts off what comes back negative, so
-//!   that zeros mostly come back. The paper does not have that, nor has this: zeros move.
+//! - The authors' code, of an experiment on small images, multiplies all values by 32 in place of the first step. It subtracts
+//!   40 from zeros of what is nowhere negative, and cuts off what comes back negative, so that zeros mostly come back.
+//!   Here they move. S, and which layers go another way, could not be looked up there, nor was the paper's text at
+//!   hand: they are as it is known.
 //! - Tiles are filled up with zeros below and to the right, not above and to the left.
 //! - A block that does not shrink is kept after the first step, so that no payload exceeds a byte for each value by
 //!   more than tables and padding.
