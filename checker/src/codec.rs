@@ -7,7 +7,7 @@ fn known(name: &str) -> Option<Fidelity> {
     match name {
         "zvc" | "rle" | "csr" | "lz4" | "zstd" => Some(Fidelity::Lossless),
         "zfp" => Some(Fidelity::FixedRate),
-        "sz" | "sz-1.4" => Some(Fidelity::ErrorBounded),
+        "sz" | "sz-1.4" | "jpeg-act-l" | "jpeg-act-h" => Some(Fidelity::ErrorBounded),
         _ => None,
     }
 }

@@ -87,7 +87,7 @@ pub fn check_claims(plan: &Plan, trace: &Trace) -> Result<Claims, ClaimError> {
         };
         let found = match codec.fidelity() {
             Fidelity::Lossless => schema::Fidelity::Lossless,
-            Fidelity::Bounded { .. } => schema::Fidelity::ErrorBounded,
+            Fidelity::Bounded { .. } | Fidelity::Relative { .. } => schema::Fidelity::ErrorBounded,
             Fidelity::FixedRate { .. } => schema::Fidelity::FixedRate,
         };
         if found != stated.fidelity {

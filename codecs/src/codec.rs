@@ -12,6 +12,9 @@ pub enum Fidelity {
     Lossless,
     /// Every finite value within this absolute error.
     Bounded { max_abs_error: f64 },
+    /// Every value within this share of the largest magnitude of its channel: with four dimensions, of all values that
+    /// have its place in the second.
+    Relative { share: f64 },
     /// As good as the given number of bits allows; the error depends on the data and must be
     /// measured ([`difference`](crate::quality::difference)).
     FixedRate { bits_per_value: f64 },

@@ -6,6 +6,7 @@ use std::str::FromStr;
 
 use crate::Error;
 use crate::ibp::ChunkSize;
+use crate::jpeg_act::Table;
 
 /// Which codec, with which parameter. Parsed from and printed as `name[:parameter[:dimensions]]`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -28,13 +29,15 @@ pub enum CodecId {
     Sz { bound: ErrorBound, dims: Dims },
     /// `sz-1.4:1e-3`: SZ as it was, which moves zeros within the bound.
     Sz14 { bound: ErrorBound },
+    /// `jpeg-act-l`, `jpeg-act-h`: JPEG-ACT, by the table for the first epochs or that for all after.
+    JpegAct { table: Table },
     /// `ibp`, `ibp:8`: invariant bit packing, in chunks of 4 bytes unless others are stated.
     Ibp { chunk: ChunkSize },
 }
 
 /// Names that [`CodecId`] parses, for messages.
 const KNOWN: &str = "zvc, rle, csr, lz4, zstd, zfp:RATE[:2d|:3d], sz:BOUND[:2d|:3d], sz-1.4:BOUND, \
-                     ibp[:CHUNK]";
+                     jpeg-act-l, jpeg-act-h, ibp[:CHUNK]";
 
 /// In how many dimensions a codec looks at a tensor: its leading dimensions are merged
 /// ([`Layout::folded`](crate::Layout::folded)).
@@ -146,6 +149,8 @@ impl FromStr for CodecId {
             "csr" => plain(Self::Csr),
             "lz4" => plain(Self::Lz4),
             "zstd" => plain(Self::Zstd),
+            "jpeg-act-l" => plain(Self::JpegAct { table: Table::Low }),
+            "jpeg-act-h" => plain(Self::JpegAct { table: Table::High }),
             "ibp" => Ok(Self::Ibp { chunk: chunk(text, &parameters)? }),
             "zfp" => {
                 let (bits, dims) = number_and_dims(text, &parameters, "zfp:8 or zfp:8:2d")?;
@@ -178,6 +183,8 @@ impl CodecId {
             Self::Zfp { .. } => "zfp",
             Self::Sz { .. } => "sz",
             Self::Sz14 { .. } => "sz-1.4",
+            Self::JpegAct { table: Table::Low } => "jpeg-act-l",
+            Self::JpegAct { table: Table::High } => "jpeg-act-h",
             Self::Ibp { .. } => "ibp",
         }
     }

@@ -10,6 +10,7 @@ pub mod bench;
 pub mod claims;
 pub mod csr;
 pub mod ibp;
+pub mod jpeg_act;
 pub mod kernels;
 pub mod layout;
 pub mod lz4;
@@ -25,6 +26,7 @@ pub mod zvc;
 
 mod bytewise;
 mod codec;
+mod element;
 mod error;
 mod id;
 mod pack;

@@ -32,7 +32,7 @@ const fn entry(
     Entry { form, example, summary, source }
 }
 
-const ALL: [Entry; 9] = [
+const ALL: [Entry; 11] = [
     entry("zvc", "zvc", "a bitmap and the non-zeros", "cDMA, HPCA 2018"),
     entry("rle", "rle", "run lengths and the non-zeros", "cDMA, HPCA 2018"),
     entry("csr", "csr", "compressed sparse rows of 256 elements", "Gist, ISCA 2018"),
@@ -49,6 +49,18 @@ const ALL: [Entry; 9] = [
         "sz-1.4:1e-3",
         "SZ as it was before, which moves zeros within BOUND",
         "SZ 1.4, IPDPS 2017",
+    ),
+    entry(
+        "jpeg-act-l",
+        "jpeg-act-l",
+        "JPEG-ACT for the first epochs: cosine transforms of 8-bit values, and ZVC",
+        "JPEG-ACT, ISCA 2020",
+    ),
+    entry(
+        "jpeg-act-h",
+        "jpeg-act-h",
+        "JPEG-ACT for the epochs after them, with larger errors",
+        "JPEG-ACT, ISCA 2020",
     ),
     entry(
         "ibp[:CHUNK]",
@@ -76,6 +88,7 @@ pub fn codec(id: CodecId) -> Result<Box<dyn Codec>, Error> {
         CodecId::Zfp { rate, dims } => Box::new(crate::zfp::Zfp::new(rate, dims)),
         CodecId::Sz { bound, dims } => Box::new(crate::sz::Sz::new(bound, dims)),
         CodecId::Sz14 { bound } => Box::new(crate::sz::Sz::as_it_was(bound)),
+        CodecId::JpegAct { table } => Box::new(crate::jpeg_act::JpegAct { table }),
         CodecId::Ibp { chunk } => Box::new(crate::ibp::Ibp::new(chunk)),
     })
 }

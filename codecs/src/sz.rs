@@ -62,7 +62,6 @@
 
 mod bits;
 mod block;
-mod element;
 mod huffman;
 mod lorenzo;
 mod quantize;

@@ -197,9 +197,10 @@ impl CodecInputs {
 
 fn chosen(names: &[String], models: &CodecModels, lossy: bool) -> Result<Vec<CodecModel>> {
     if names == ["all"] {
-        // Larger errors are for who asks for them.
-        let bound = |m: &&CodecModel| m.parameter.filter(|_| m.fidelity == Fidelity::ErrorBounded);
-        let may = |m: &&CodecModel| bound(m).is_none_or(|bound| bound <= 1e-3);
+        // Larger errors are for who asks for them, and so are those that no parameter states.
+        let may = |m: &&CodecModel| {
+            m.fidelity != Fidelity::ErrorBounded || m.parameter.is_some_and(|bound| bound <= 1e-3)
+        };
         return Ok(models.models.iter().filter(may).cloned().collect());
     }
     let mut at_bounds = Vec::new();

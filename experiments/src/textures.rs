@@ -1,10 +1,11 @@
 //! How well zeros and smoothness tell what SZ makes of a network's activations.
 
+use std::collections::BTreeSet;
 use std::path::Path;
 
 use regression::{CodedSample, fit_coded};
 use reports::columns;
-use schema::{CodedSize, Document, OpKind, Phase, SizeModel, Trace};
+use schema::{CodedSize, Document, Op, OpKind, Phase, SizeModel, TensorId, Trace};
 
 use crate::tables::read_parquet;
 use crate::zeros::TensorZeros;
@@ -45,8 +46,46 @@ pub fn sizes(file: &Path, output: Option<&Path>) -> Option<Sizes> {
     if output.is_some_and(|output| output.extension().is_some_and(|of| of == "toml")) {
         return Some(Sizes { text, written: zeros(file, &rows)? });
     }
+    let text = text + &jpeg_act(file, &rows);
     let model = fit_coded(&all, MARGIN_PERMILLE)?;
     Some(Sizes { text, written: serde_json::to_string(&SizeModel::Coded(model)).ok()? })
+}
+
+/// By how much JPEG-ACT makes feature maps smaller: all, what convolutions read, and what they make, which is what the
+/// method `comet` compresses. Nothing where there are none.
+fn jpeg_act(file: &Path, rows: &[TensorZeros]) -> String {
+    let trace = Trace::read(&file.with_file_name("trace.json")).ok();
+    let is_convolution = |op: &&Op| op.kind == OpKind::Convolution && op.phase == Phase::Forward;
+    let convolutions: Vec<&Op> =
+        trace.iter().flat_map(|trace| &trace.ops).filter(is_convolution).collect();
+    let of = |tensors: fn(&Op) -> &[TensorId]| -> BTreeSet<u32> {
+        convolutions.iter().flat_map(|op| tensors(op)).map(|tensor| tensor.0).collect()
+    };
+    let epochs: BTreeSet<u32> = rows.iter().map(|row| row.epoch).collect();
+    let head = ["what JPEG-ACT makes of", "epoch", "jpeg-act-l", "jpeg-act-h"];
+    let mut lines = vec![head.map(String::from).to_vec()];
+    for (what, tensors) in [
+        ("all feature maps", None),
+        ("what convolutions read", Some(of(|op| &op.reads))),
+        ("what convolutions make", Some(of(|op| &op.writes))),
+    ] {
+        for epoch in &epochs {
+            let counts = |row: &&TensorZeros| {
+                row.epoch == *epoch
+                    && tensors.as_ref().is_none_or(|tensors| tensors.contains(&row.tensor))
+            };
+            let maps = rows.iter().filter(counts).filter_map(|row| {
+                Some([row.bytes.0, row.jpeg_act_l?.0, row.jpeg_act_h?.0].map(u128::from))
+            });
+            let [raw, low, high] =
+                maps.fold([0; 3], |sum, map| [0, 1, 2].map(|at| sum[at] + map[at]));
+            if raw > 0 {
+                let ratio = |small: u128| format!("{:.2}x", raw as f64 / small as f64);
+                lines.push(vec![what.into(), (epoch + 1).to_string(), ratio(low), ratio(high)]);
+            }
+        }
+    }
+    if lines.len() == 1 { String::new() } else { format!("\n{}", columns(&lines)) }
 }
 
 /// Zeros of what activations and poolings make, by layer and epoch, as `networks/zeros.toml` has them. What network it

@@ -24,7 +24,7 @@ use schema::{Bytes, Machine, Origin, Provenance, Trace};
 use crate::{Error, Result};
 use trainer::Trainer;
 
-pub(crate) use forms::within;
+pub(crate) use forms::{compressed, within};
 pub(crate) use statistics::deviation;
 pub use table::Summary;
 pub use ways::Way;

@@ -1,16 +1,20 @@
 //! How much of each tensor is zero and how smooth the rest is, epoch by epoch, and what SZ makes of it.
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
+use codecs::CodecId;
+use codecs::jpeg_act::Table as Quantised;
 use planner::{Monitor, Progress};
 use profiler::MeasureError;
 use runtime::network::Network;
 use runtime::profile::{InCore, share_of_zeros};
 use runtime::training::Scenes;
-use schema::{Bytes, Dtype, OpId, Phase, Texture, Trace};
+use schema::{Bytes, Dtype, OpId, Phase, Recipe, Texture, Trace};
 
+use crate::recipes::described;
 use crate::tables::{Cell, Kind, Table, Value, read_parquet, table};
-use crate::train::{deviation, within};
+use crate::train::{compressed, deviation, within};
 use crate::{Error, Result};
 
 /// The share of zeros of one tensor after an epoch of training.
@@ -37,6 +41,10 @@ pub struct TensorZeros {
     pub sz_hundredth: Option<Bytes>,
     /// Within a thousandth.
     pub sz_thousandth: Option<Bytes>,
+    /// What JPEG-ACT makes of it by its first table, where it is a batch of feature maps.
+    pub jpeg_act_l: Option<Bytes>,
+    /// By its second.
+    pub jpeg_act_h: Option<Bytes>,
 }
 
 impl TensorZeros {
@@ -53,7 +61,10 @@ impl TensorZeros {
         all.into_iter().filter_map(|(share, size)| Some((share * deviation, size?))).collect()
     }
 
-    fn of(epoch: u32, tensor: u32, name: &str, data: &[f32]) -> Self {
+    /// Of a tensor's values, and its shape where it is known.
+    fn of(epoch: u32, tensor: u32, name: &str, shape: Option<&[usize]>, data: &[f32]) -> Self {
+        let [jpeg_act_l, jpeg_act_h] =
+            [Quantised::Low, Quantised::High].map(|table| jpeg_act(table, shape?, data));
         let texture = codecs::texture(data);
         let deviation = deviation(data);
         let [sz_tenth, sz_hundredth, sz_thousandth] =
@@ -71,6 +82,8 @@ impl TensorZeros {
             sz_tenth,
             sz_hundredth,
             sz_thousandth,
+            jpeg_act_l,
+            jpeg_act_h,
         }
     }
 }
@@ -88,7 +101,16 @@ table!(TensorZeros {
     sz_tenth: Option<Bytes> = "sz_1e-1_bytes",
     sz_hundredth: Option<Bytes> = "sz_1e-2_bytes",
     sz_thousandth: Option<Bytes> = "sz_1e-3_bytes",
+    jpeg_act_l: Option<Bytes> = "jpeg-act-l_bytes",
+    jpeg_act_h: Option<Bytes> = "jpeg-act-h_bytes",
 });
+
+/// What JPEG-ACT makes of a batch of feature maps; nothing of what is none.
+fn jpeg_act(table: Quantised, shape: &[usize], data: &[f32]) -> Option<Bytes> {
+    let is_map = shape.len() == 4 && shape.iter().product::<usize>() == data.len();
+    let codec = codecs::codec(CodecId::JpegAct { table }).ok().filter(|_| is_map)?;
+    compressed(codec.as_ref(), shape, data)
+}
 
 /// How long a network is watched.
 #[derive(Debug, Clone, Copy)]
@@ -103,17 +125,22 @@ pub struct Course {
 }
 
 /// Trains a network on this machine's processor and looks at values: of each tensor of floats that the
-/// forward pass makes, in the last iteration of each epoch.
+/// forward pass makes, in the last iteration of each epoch. The network is that of the recipe, whose layers tell shapes.
 ///
 /// # Errors
 /// If there is too little memory, or an op fails.
 pub fn zeros_by_epoch(
     network: &Network,
+    recipe: &Recipe,
     course: Course,
     monitor: &dyn Monitor,
 ) -> Result<Vec<TensorZeros>> {
     let mut in_core = InCore::new(network, course.seed)?;
     let scenes = Scenes::of(network, course.seed);
+    let described = described(recipe)?;
+    let extents = |shape: &[u64]| shape.iter().map(|extent| *extent as usize).collect();
+    let shapes: BTreeMap<&str, Vec<usize>> =
+        described.layers().map(|(name, shape)| (name, extents(shape))).collect();
     let mut rows = Vec::new();
     let of = u64::from(course.epochs) * u64::from(course.iterations);
     for iteration in 0..of {
@@ -137,7 +164,8 @@ pub fn zeros_by_epoch(
                     let floats = in_core
                         .get(*tensor)
                         .filter(|_| matches!(about.dtype, Dtype::F32 | Dtype::Bf16));
-                    let row = |data| TensorZeros::of(epoch, tensor.0, &about.name, data);
+                    let shape = shapes.get(about.name.as_str()).map(Vec::as_slice);
+                    let row = |data| TensorZeros::of(epoch, tensor.0, &about.name, shape, data);
                     rows.extend(floats.map(row));
                 }
             }

@@ -240,6 +240,7 @@ impl Timed {
             codecs::Fidelity::Bounded { max_abs_error } => {
                 (Some(max_abs_error), Fidelity::ErrorBounded)
             }
+            codecs::Fidelity::Relative { .. } => (None, Fidelity::ErrorBounded),
             codecs::Fidelity::FixedRate { bits_per_value } => {
                 (Some(bits_per_value), Fidelity::FixedRate)
             }

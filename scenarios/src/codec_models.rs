@@ -53,6 +53,9 @@ struct StatedFile {
     launch: Option<Nanos>,
     sources: StatedSources,
     codec: Vec<StatedCodec>,
+    /// What these machines alone compress with.
+    #[serde(default)]
+    model: Vec<CodecTable<HostRate>>,
 }
 
 #[derive(Debug, Deserialize)]
@@ -79,15 +82,17 @@ impl StatedFile {
             c.name == model.codec && (c.parameter.is_none() || c.parameter == model.parameter)
         };
         let Some(codec) = self.codec.iter().find(is_it) else { return model };
-        let launch = self.launch.expect("a test reads it");
-        let times = |rate: &HostRate| {
-            let rate = rate.0.expect("a test reads it");
-            let source = &self.sources.launch;
-            let source = format!("{rate} ({}); {launch} beside ({source})", codec.source);
-            modelled(line(launch, rate.0.into()), source)
-        };
+        let times = |rate: &HostRate| self.times(rate, &codec.source);
         (model.compress, model.decompress) = (times(&codec.compress), times(&codec.decompress));
         model
+    }
+
+    /// A launch and so many bytes per second.
+    fn times(&self, rate: &HostRate, source: &str) -> TimeModel {
+        let launch = self.launch.expect("a test reads it");
+        let rate = rate.0.expect("a test reads it");
+        let source = format!("{rate} ({source}); {launch} beside ({})", self.sources.launch);
+        modelled(line(launch, rate.0.into()), source)
     }
 }
 
@@ -151,9 +156,11 @@ pub fn codec_models(machine: &Machine) -> CodecModels {
         file
     });
     let name = machine.name.split('+').next().unwrap_or_default();
-    if let Some(stated) = stated.find(|file| file.machines.iter().any(|of| of == name)) {
+    if let Some(mut stated) = stated.find(|file| file.machines.iter().any(|of| of == name)) {
         from = "rates that are stated for it and, for other codecs, shares of its memory bandwidth";
         models = models.into_iter().map(|model| stated.apply(model)).collect();
+        let others = std::mem::take(&mut stated.model).into_iter();
+        models.extend(others.map(|model| model.model(|rate, source| stated.times(&rate, source))));
     }
     CodecModels {
         device: machine.device.name.clone(),

@@ -12,7 +12,7 @@ fn every_machine_has_models_that_are_well_formed_and_say_where_they_come_from() 
             for times in [&model.compress, &model.decompress] {
                 assert_eq!(times.basis, ModelBasis::Modelled);
                 let bandwidth = machine.device.compute.memory_bandwidth.to_string();
-                let sources = [bandwidth.as_str(), "CSWAP+", "cuSZ"];
+                let sources = [bandwidth.as_str(), "CSWAP+", "cuSZ", "JPEG-ACT"];
                 assert!(sources.iter().any(|source| times.source.contains(source)));
             }
         }

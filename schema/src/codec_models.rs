@@ -52,7 +52,8 @@ pub enum Fidelity {
     Lossless,
     /// Values that differ by an error that nothing bounds; the size is the same whatever the data.
     FixedRate,
-    /// Values within a bound of the original; the size depends on the data.
+    /// Values within a bound of the original, which the codec's parameter states or, where it has none, is a share of the
+    /// largest magnitude of a channel; the size depends on the data.
     ErrorBounded,
 }
 

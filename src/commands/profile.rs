@@ -72,9 +72,10 @@ pub fn run(args: &Args) -> Result {
     let codecs = args.device.sample(&how.target, &machine_measured.tensors, &bar)?;
     let (source, on) = (format!("{SOURCE} {}", args.name), &machine_measured.machine);
     let (mut measured, times) = measure_ops(&network, source, &how, on, &bar)?;
-    measured.provenance.recipe = Some(recipe);
     let (iterations, seed) = (args.epoch_iterations, args.device.seed);
-    let zeros = zeros_by_epoch(&network, Course { epochs: args.epochs, iterations, seed }, &bar)?;
+    let course = Course { epochs: args.epochs, iterations, seed };
+    let zeros = zeros_by_epoch(&network, &recipe, course, &bar)?;
+    measured.provenance.recipe = Some(recipe);
     drop(bar);
     if !zeros.is_empty() {
         write_parquet(&zeros, file("zeros.parquet")?).or_exit(Exit::Failed)?;

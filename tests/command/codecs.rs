@@ -33,6 +33,30 @@ fn a_comparison_with_codecs_says_what_they_rest_on() {
     assert!(!unknown.contains("  compressed  "), "{unknown}");
 }
 
+/// JPEG-ACT is planned with where there is a model of it, and by who asks for it; what it changes is what it says.
+#[test]
+fn jpeg_act_is_planned_and_run() {
+    let sandbox = Sandbox::new();
+    let plan = "plan plain20-cifar10 --batch 4 -m comet-v100 --method comet \
+                --conventions tidegate --codecs jpeg-act-h";
+    assert!(sandbox.fails(plan).contains("--lossy"), "it changes values");
+    sandbox.ok(&format!("{plan} --lossy -o plan.json"));
+    let content = sandbox.content("plan.json");
+    let codec = &content["codecs"][0];
+    assert_eq!(
+        (&codec["codec"], &codec["fidelity"]),
+        (&"jpeg-act-h".into(), &"error_bounded".into())
+    );
+    let shown = sandbox.ok("verify plan.json --trace plain20-cifar10");
+    assert!(shown.contains("jpeg-act-h depend on the data"), "{shown}");
+    let run = sandbox.ok("run plan.json --iterations 2");
+    assert!(run.contains("loss after the last") && !run.contains("bits of all"), "{run}");
+    let all = plan.replace("jpeg-act-h", "all");
+    sandbox.ok(&format!("{all} --lossy -o all.json"));
+    let all = sandbox.content("all.json")["codecs"].to_string();
+    assert!(!all.contains("jpeg-act"), "{all}");
+}
+
 #[test]
 fn a_plan_with_codecs_is_proven_and_says_what_it_was_asked_for() {
     let sandbox = Sandbox::new();

@@ -75,6 +75,15 @@ fn zeros_are_counted_by_tensor_and_epoch() {
         assert!(median.is_some_and(|percent| percent < 25.0), "{fitted}");
     }
     assert!(sandbox.text("sz.json").contains("value_permille"), "no model");
+    // So does JPEG-ACT, which has a size of each feature map.
+    let maps: Vec<_> =
+        rows.iter().filter_map(|row| Some((row.jpeg_act_l?, row.jpeg_act_h?))).collect();
+    assert!(maps.len() > 40 && maps.iter().all(|(low, high)| high <= low), "{maps:?}");
+    let read =
+        fitted.lines().find(|line| line.starts_with("what convolutions read")).expect("a line");
+    let ratios = read.split_whitespace().rev().take(2).map(|ratio| ratio.trim_end_matches('x'));
+    let ratios: Vec<f64> = ratios.filter_map(|ratio| ratio.parse().ok()).collect();
+    assert!(ratios[0] > ratios[1] && ratios[1] > 4.0, "{fitted}");
     // Zeros by layer and epoch, as the networks that come with tidegate have them.
     sandbox.ok("fit p/zeros.parquet -o zeros.toml");
     let (toml, permille) = (sandbox.text("zeros.toml"), (1000.0 * relu.zeros).round());

@@ -25,9 +25,11 @@ pub fn compress(id: CodecId, layout: &Layout, most_blocks: u32) -> Result<Launch
         CodecId::Zvc | CodecId::Rle | CodecId::Csr => Ok(pack_compress(id, layout, most)),
         CodecId::Zfp { rate, dims } => Ok(zfp_compress(rate, dims, layout, most)),
         CodecId::Sz { bound, dims } => Ok(sz_compress(bound, dims, layout, most)),
-        CodecId::Lz4 | CodecId::Ibp { .. } | CodecId::Zstd | CodecId::Sz14 { .. } => {
-            Err(Error::NoKernel { codec: id, what: "compress" })
-        }
+        CodecId::Lz4
+        | CodecId::Ibp { .. }
+        | CodecId::Zstd
+        | CodecId::Sz14 { .. }
+        | CodecId::JpegAct { .. } => Err(Error::NoKernel { codec: id, what: "compress" }),
     }
 }
 
@@ -48,7 +50,7 @@ pub fn decompress(id: CodecId, layout: &Layout, most_blocks: u32) -> Result<Laun
         CodecId::Zfp { rate, dims } => Ok(zfp_decompress(rate, dims, layout, most)),
         CodecId::Sz { bound, dims } => Ok(sz_decompress(bound, dims, layout, most)),
         CodecId::Ibp { .. } => Ok(ibp_decompress(layout, most)),
-        CodecId::Zstd | CodecId::Sz14 { .. } => {
+        CodecId::Zstd | CodecId::Sz14 { .. } | CodecId::JpegAct { .. } => {
             Err(Error::NoKernel { codec: id, what: "decompress" })
         }
     }

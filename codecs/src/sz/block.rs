@@ -3,12 +3,12 @@
 use std::marker::PhantomData;
 
 use super::bits;
-use super::element::Element;
 use super::huffman;
 use super::lorenzo::{Axis, axes, cost};
 use super::quantize::Quantizer;
 use super::token::{SEGMENT, TOKENS, histogram, tokenize};
 use crate::CodecId;
+use crate::element::Element;
 use crate::payload::BlockCodec;
 
 /// Elements of a block at most, so that an index in it is a u16.

@@ -1,6 +1,6 @@
 //! Prequantisation: the only step that loses anything, and where the bound is made to hold.
 
-use super::element::Element;
+use crate::element::Element;
 
 /// Quantised values stay within this, so that `f32` holds them exactly and rounding by
 /// [`SHIFTER`] is exact.

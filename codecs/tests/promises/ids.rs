@@ -7,7 +7,7 @@ use schema::Dtype;
 #[test]
 fn names_are_printed_as_they_are_parsed() {
     let names = "zvc rle csr lz4 zstd ibp ibp:8 zfp:8 zfp:2.25 zfp:0.5625:2d zfp:16:3d zfp:32 \
-                 sz:1e-3 sz:2.5e-4:2d sz:1e0:3d sz-1.4:1e-3";
+                 sz:1e-3 sz:2.5e-4:2d sz:1e0:3d sz-1.4:1e-3 jpeg-act-l jpeg-act-h";
     for name in names.split(' ') {
         assert_eq!(name.parse::<CodecId>().unwrap().to_string(), name);
     }
@@ -17,7 +17,7 @@ fn names_are_printed_as_they_are_parsed() {
 #[test]
 fn what_is_no_name_says_why() {
     let names = " zip zvc:1 zfp zfp: zfp:nan zfp:0 zfp:33 zfp:-1 zfp:2 zfp:8.3 zfp:8.125 zfp:8:4d \
-                 zfp:8:2d:x sz sz:0 sz:-1e-3 sz:inf sz:1e-3:0d sz-1.4 sz-1.4:0 sz-1.4:1e-3:2d";
+                 zfp:8:2d:x sz sz:0 sz:-1e-3 sz:inf sz:1e-3:0d sz-1.4 sz-1.4:0 sz-1.4:1e-3:2d jpeg-act jpeg-act-h:1";
     let errors = names.split(' ').map(|name| name.parse::<CodecId>().unwrap_err().to_string());
     let errors: Vec<_> = errors.collect();
     insta::assert_snapshot!(errors.join("\n"));

@@ -132,7 +132,7 @@ fn elements_that_a_codec_does_not_take_are_refused() {
     let words = ["zvc", "rle", "csr"].map(|name| (name, Dtype::U8));
     let floats = [Dtype::F64, Dtype::I32, Dtype::U8]
         .into_iter()
-        .flat_map(|dtype| ["sz:1e-3", "zfp:8"].map(|name| (name, dtype)));
+        .flat_map(|dtype| ["sz:1e-3", "zfp:8", "jpeg-act-h"].map(|name| (name, dtype)));
     for (name, dtype) in words.into_iter().chain(floats) {
         let (codec, layout) = (codec(name), layout(dtype, &[100]));
         assert!(!codec.supports(dtype), "{name}");

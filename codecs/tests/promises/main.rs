@@ -3,6 +3,7 @@
 mod damage;
 mod ibp;
 mod ids;
+mod jpeg_act;
 mod lossless;
 mod snapshots;
 mod synthetic;

@@ -10,7 +10,8 @@ use profiler::import::InPlaceOps;
 use reports::MethodResult;
 use scenarios::{Budget, Find, Group, LinkChoice, Place, Point, Study};
 use schema::{
-    Bandwidth, Bytes, BytesPerSec, Digest, Document, Framework, InCore, Machine, Shard, Trace,
+    Bandwidth, Bytes, BytesPerSec, Digest, Document, Framework, InCore, Machine, Shard, SizeModel,
+    Trace,
 };
 use simulator::in_core;
 
@@ -227,7 +228,13 @@ fn codecs(point: &Point, machine: &Machine) -> Result<Option<CodecInputs>> {
         return Ok(None);
     }
     let models = scenarios::codec_models(machine);
-    let models = of_group.speed.map_or(models.clone(), |speed| models.at_speed(speed));
+    let mut models = of_group.speed.map_or(models.clone(), |speed| models.at_speed(speed));
+    let varying = models.models.iter_mut().filter(|model| model.fidelity.size_varies());
+    for model in varying {
+        if let SizeModel::Rate { permille, .. } = &mut model.size {
+            *permille = of_group.size_permille.unwrap_or(*permille);
+        }
+    }
     let options = CodecOptions { sparsity: of_group.sparsity, lossy: of_group.lossy };
     let host = scenarios::host_codec_models();
     let inputs = at(place, CodecInputs::named(&names, models, host, options))?;

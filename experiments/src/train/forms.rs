@@ -25,7 +25,7 @@ pub(super) fn applied(
             let small =
                 plan.buffers.iter().find(|b| b.tensor == Some(*made) && b.compressed.is_some());
             let named = &plan.codecs[used.index()];
-            let made_by = |data| compressed(codec_of(named).ok()?.as_ref(), data);
+            let made_by = |data| sequence(codec_of(named).ok()?.as_ref(), data);
             let Some((data, compressed)) =
                 in_core.get(*made).and_then(|data| Some((data, made_by(data)?)))
             else {
@@ -47,12 +47,18 @@ pub(super) fn applied(
 /// What an error-bounded codec makes of some numbers within a bound.
 pub(crate) fn within(bound: f64, name: &str, data: &[f32]) -> Option<Bytes> {
     let id: CodecId = format!("{name}:{bound}").parse().ok()?;
-    compressed(codec(id).ok()?.as_ref(), data)
+    sequence(codec(id).ok()?.as_ref(), data)
 }
 
-fn compressed(codec: &dyn Codec, data: &[f32]) -> Option<Bytes> {
+/// What a codec makes of some numbers, which lie as devices show them to it.
+fn sequence(codec: &dyn Codec, data: &[f32]) -> Option<Bytes> {
+    compressed(codec, &[data.len()], data)
+}
+
+/// What a codec makes of a tensor of this shape.
+pub(crate) fn compressed(codec: &dyn Codec, shape: &[usize], data: &[f32]) -> Option<Bytes> {
     let bytes: Vec<u8> = data.iter().flat_map(|value| value.to_le_bytes()).collect();
-    let layout = Layout::new(Dtype::F32, &[data.len()]).ok()?;
+    let layout = Layout::new(Dtype::F32, shape).ok()?;
     let mut payload = vec![0; codec.worst_case(&layout)];
     let length = codec.compress(TensorView::new(&layout, &bytes).ok()?, &mut payload).ok()?;
     Some(Bytes(length as u64))

@@ -134,10 +134,10 @@ fn is_cheap(op: &Op) -> bool {
 }
 
 fn bound(problem: &Problem, codec: u8) -> f64 {
-    problem.codecs.codecs[usize::from(codec)].parameter.unwrap_or(0.0)
+    problem.codecs.codecs[usize::from(codec)].parameter.unwrap_or(f64::INFINITY)
 }
 
-/// The problem's error-bounded codecs, by ascending bound.
+/// The problem's error-bounded codecs, by ascending bound, those last that state none.
 fn error_bounded(problem: &Problem) -> Vec<u8> {
     let codecs = &problem.codecs.codecs;
     let mut bounded: Vec<u8> = (0..codecs.len() as u8)

@@ -177,6 +177,7 @@ impl Checker<'_> {
                     .list("codecs", table.codecs, |name, place| Ok((name.clone(), place)))?,
                 sparsity: self.one(table.sparsity, |text, _| values::share(text))?,
                 speed: self.one(table.codec_speed, |text, _| values::codec_speed(text))?,
+                size_permille: self.one(table.codec_size, |text, _| values::codec_size(text))?,
                 lossy: table.lossy.unwrap_or_default(),
             },
             epochs,
@@ -296,6 +297,7 @@ fn combinations(table: &GroupTable) -> Checked<()> {
         let of_codecs = [
             ("sparsity", table.sparsity.is_some()),
             ("codec_speed", table.codec_speed.is_some()),
+            ("codec_size", table.codec_size.is_some()),
             ("lossy", table.lossy.is_some()),
         ];
         if let Some((field, _)) = of_codecs.into_iter().find(|(_, stated)| *stated) {

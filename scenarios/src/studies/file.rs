@@ -82,6 +82,7 @@ group_table! {
     codecs: List<String>,
     sparsity: Option<Spanned<String>>,
     codec_speed: Option<Spanned<String>>,
+    codec_size: Option<Spanned<String>>,
     lossy: Option<bool>,
     epochs: Option<Spanned<u32>>,
     at_epochs: List<u32>,

@@ -108,6 +108,9 @@ pub struct GroupCodecs {
     pub sparsity: Option<f64>,
     /// Speed of the device's codecs as a share of what their models say.
     pub speed: Option<f64>,
+    /// What codecs make of a tensor whose models have one share for all data, in thousandths, as it was measured on data
+    /// like the group's.
+    pub size_permille: Option<u32>,
     /// Also codecs that change values.
     pub lossy: bool,
 }
@@ -122,6 +125,9 @@ impl GroupCodecs {
         }
         if let Some(share) = self.speed {
             text.push_str(&format!(", at {:.0} % of their speed", 100.0 * share));
+        }
+        if let Some(permille) = self.size_permille {
+            text.push_str(&format!(", to {:.1} %", f64::from(permille) / 10.0));
         }
         text
     }

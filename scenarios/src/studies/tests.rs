@@ -171,6 +171,7 @@ fn broken_files_are_refused_with_file_line_and_remedy() {
         format!("{}\nframework = 'caffe'", with("ranks = 8")),
         format!("{}\ncodecs = ['zvc']", with("sparsity = 'half'")),
         format!("{}\ncodecs = ['zvc']", with("codec_speed = '0%'")),
+        format!("{}\ncodecs = ['zvc']", with("codec_size = '0%'")),
         format!("{}\nat_epochs = [90]", with("epochs = 90")),
         format!("{}\nat_epochs = [0]", with("epochs = 0")),
         format!("{}\nepochs = 90\nat_epochs = [0]", with("progress = 0.5")),

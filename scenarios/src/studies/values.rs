@@ -131,6 +131,14 @@ pub(super) fn codec_speed(text: &str) -> Checked<f64> {
     share.ok_or_else(|| bad("codec_speed", text, "write a share such as 20%"))
 }
 
+pub(super) fn codec_size(text: &str) -> Checked<u32> {
+    let number = text.strip_suffix('%').and_then(|number| number.parse::<f64>().ok());
+    let permille =
+        number.map(|percent| (10.0 * percent).round()).filter(|p| (1.0..=1000.0).contains(p));
+    let why = "write a share such as 12.8%, from 0.1% to 100%";
+    permille.map(|permille| permille as u32).ok_or_else(|| bad("codec_size", text, why))
+}
+
 pub(super) fn epochs(count: u32) -> Checked<u32> {
     match count {
         1..=10_000 => Ok(count),

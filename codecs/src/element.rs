@@ -1,9 +1,9 @@
-//! Element types: all are quantised as `f32`.
+//! Element types of lossy codecs: all are quantised as `f32`.
 
 use half::{bf16, f16};
 
 /// A type whose values `f32` holds exactly.
-pub(super) trait Element {
+pub(crate) trait Element {
     const WIDTH: usize;
 
     /// Little-endian elements as `f32`.
