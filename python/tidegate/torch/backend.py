@@ -56,6 +56,8 @@ class Planned:
     note: str | None = None
     # What it takes in fused kernels, as measured, and the budget that it is planned for so that they keep to what was asked.
     taken_bytes: int | None = None
+    # What forward and backward take in fused kernels, as their code says before they run.
+    kernels: dict[str, int] = field(default_factory=dict, repr=False)
     within: int | None = None
     # Seconds that measuring, planning and the comparison with eager took.
     seconds: dict[str, float] = field(default_factory=dict)
@@ -69,6 +71,13 @@ class Planned:
     # Where it is among the graphs of its iteration, and what of those its plan counts.
     place: together.Place = field(default_factory=together.Place, repr=False)
     others: together.Others = field(default_factory=together.Others)
+
+    @property
+    def peak_bytes(self) -> int:
+        """The most that is said to be there at once: what the plan has, or the fused kernels that were made by it."""
+        if not self.kernels:
+            return self.plan.peak_bytes + self.states_bytes
+        return max(self.kernels.values()) + self.others.before + self.others.after + self.others.gradients
 
 
 _LAST: list[Planned] = []
@@ -154,7 +163,7 @@ def _compiled(module: fx.GraphModule, inputs: list, chosen: Options, planned: Pl
 
     try:
         with whole.as_eager(inputs) if chosen.inner == "eager" else whole.faithful():
-            compiled = aot_autograd(partition_fn=partition, inference_compiler=without_backward, **_compilers(chosen, planned))(module, inputs)
+            compiled = aot_autograd(partition_fn=partition, inference_compiler=without_backward, **_compilers(chosen, planned, inputs))(module, inputs)
     except TorchDynamoException:
         raise
     except Exception as error:  # noqa: BLE001
@@ -196,7 +205,7 @@ def _everything_saved(module: fx.GraphModule, inputs: object, **given: object) -
     return forward, backward
 
 
-def _compilers(chosen: Options, planned: Planned) -> dict:
+def _compilers(chosen: Options, planned: Planned, inputs: list) -> dict:
     def watched(compiled: Callable, side: str) -> Callable:
         def call(given: list) -> Any:  # noqa: ANN401
             begin = time.perf_counter()
@@ -216,8 +225,19 @@ def _compilers(chosen: Options, planned: Planned) -> dict:
     # Only here: it takes its time to be imported.
     from . import fused
 
-    backward = lambda module, inputs, **given: watched(fused.compiled(module, inputs, is_backward=True, **given), "backward")  # noqa: E731
-    return {"fw_compiler": fused.compiled, "bw_compiler": backward, "decompositions": fused.decompositions()}
+    on_processor = all(leaf.device.type == "cpu" for leaf in inputs if isinstance(leaf, torch.Tensor))
+
+    def compiler(side: str) -> Callable:
+        def compiled(module: fx.GraphModule, inputs: list, **given: object) -> Callable:
+            backward = side == "backward"
+            call, beside_held = fused.compiled(module, inputs, is_backward=backward, **given)
+            if planned.plan is not None:
+                planned.kernels[side] = beside_held + planned.joint.held_bytes(backward=backward)
+            return watched(call, side)
+
+        return compiled
+
+    return {"fw_compiler": compiler("forward"), "bw_compiler": compiler("backward"), "decompositions": fused.decompositions(on_processor)}
 
 
 class _Trained:
@@ -304,6 +324,7 @@ class _Trained:
         if self.chosen.strict or not all(isinstance(leaf, torch.Tensor) for leaf in inputs):
             raise Unsupported(reason)
         planned.within = planned.taken_bytes = planned.reason = None
+        planned.kernels.clear()
         self.chosen = dataclasses.replace(self.chosen, inner="eager")
         self.compiled = _compiled(self.module, list(inputs), self.chosen, planned)
         if planned.plan is not None:
@@ -396,7 +417,7 @@ def _plan(
     asked += [str(value) for value in (chosen.machine, budget, chosen.method, chosen.allow, chosen.evaluations, strict)]
     found = json.loads(cache.kept(asked, make))
     planned.joint, planned.costs = forms[found["form"]]
-    partition = Partition(planned.joint, json.loads(found["plan"]))
+    partition = Partition(planned.joint, json.loads(found["plan"]), planned.costs.workspaces)
     modules = partition.modules()
     place.kept = partition.kept_bytes + state_bytes
     planned.states_bytes = sum(op.state_bytes for op in planned.joint.ops if op.index in partition.again)

@@ -102,7 +102,7 @@ class Planned:
             raise ValueError(reasons[0] if reasons else "nothing was compiled")
         # What other graphs keep is part of a plan's peak.
         predicted = None if fused else sum(graph.plan.predicted_ns for graph in graphs) / 1e9
-        return cls(predicted, max(graph.plan.peak_bytes + graph.states_bytes for graph in graphs), len(graphs))
+        return cls(predicted, max(graph.peak_bytes for graph in graphs), len(graphs))
 
 
 def planned(subject: Subject, options: dict) -> tuple[Run, Planned]:

@@ -9,12 +9,20 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Callable, Iterator
+from unittest import mock
 
 import torch
 from torch import fx
 from torch._inductor import config
 from torch._inductor.choices import InductorChoices
+from torch._inductor.codegen.cpp import CppScheduling
+from torch._inductor.compile_fx import compile_fx_inner
+from torch._inductor.decomposition import select_decomp_table
+from torch._inductor.lowering import lowerings, make_fallback
 from torch._inductor.virtualized import V
+
+from .graph import GIVEN_BACK
+from .kernels import Memory
 
 # Its own layouts would change strides that a plan was made for, its own order that of calls; and a random op that is run
 # again must draw as eager does.
@@ -27,35 +35,49 @@ _CONFIG = {
 
 
 class _InOrder(InductorChoices):
-    """Fuses what follows one another, so that nothing is made earlier or later than the graph says."""
+    """Fuses what follows one another, so that nothing is made earlier or later than the graph says, where there is room for it."""
 
-    @staticmethod
-    def can_fuse(scheduler, node1, node2, shared_data_score) -> bool:  # noqa: ANN001
+    def __init__(self, memory: Memory):
+        super().__init__()
+        self._memory = memory
+
+    def can_fuse(self, scheduler, node1, node2, shared_data_score) -> bool:  # noqa: ANN001
         first, second = sorted((node1, node2), key=lambda node: node.min_order)
-        return second.min_order <= first.max_order + 1 and InductorChoices.can_fuse(scheduler, node1, node2, shared_data_score)
+        near = second.min_order <= first.max_order + 1 and InductorChoices.can_fuse(scheduler, node1, node2, shared_data_score)
+        return near and self._memory.has_room(first, second)
 
 
 @contextlib.contextmanager
-def _in_order() -> Iterator[None]:
-    with config.patch(_CONFIG), V.set_choices_handler(_InOrder()):
+def _in_order(memory: Memory) -> Iterator[None]:
+    ready = CppScheduling.ready_to_flush
+    ends = lambda scheduling: ready(scheduling) or memory.is_last(scheduling.kernel_group.scheduled_nodes)  # noqa: E731
+    passes = {"_pre_fusion_custom_pass": memory.singly, "_post_fusion_custom_pass": memory.fused}
+    with config.patch({**_CONFIG, **passes}), V.set_choices_handler(_InOrder(memory)), mock.patch.object(CppScheduling, "ready_to_flush", ends):
         yield
 
 
-def compiled(module: fx.GraphModule, inputs: list, **given: object) -> Callable:
-    """The graph in fused kernels."""
-    from torch._inductor.compile_fx import compile_fx_inner
-
+def compiled(module: fx.GraphModule, inputs: list, **given: object) -> tuple[Callable, int]:
+    """The graph in fused kernels, and the bytes that it takes at once beside what its caller holds."""
     # Each value has memory of its own from its place on, unless one kernel makes it and reads it.
     for node in module.graph.nodes:
         if node.op == "call_function" and isinstance(node.meta.get("val"), torch.Tensor):
             node.meta["inductor_realize_to_strides"] = True
-    with _in_order():
-        return compile_fx_inner(module, inputs, **given)
+    memory = Memory({node.name: node.meta.get(GIVEN_BACK, 0) for node in module.graph.find_nodes(op="placeholder")})
+    with _in_order(memory):
+        call = compile_fx_inner(module, inputs, **given)
+    return call, memory.most()
 
 
-def decompositions() -> dict:
-    """What it takes ops apart into, which is what is planned."""
-    from torch._inductor.decomposition import select_decomp_table
+def decompositions(on_processor: bool) -> dict:
+    """What it takes ops apart into, which is what is planned.
 
+    On a processor batch norms stay PyTorch's: they add up in 64 bits what kernels would add up in 32, and each of many such
+    norms in a row makes what that rounds otherwise larger.
+    """
     with config.patch(_CONFIG):
-        return select_decomp_table()
+        table = dict(select_decomp_table())
+    for call in [call for call in table if on_processor and "batch_norm" in call.name()]:
+        del table[call]
+        if call not in lowerings:
+            make_fallback(call, warn=False, override_decomp=True)
+    return table

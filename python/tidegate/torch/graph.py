@@ -22,6 +22,8 @@ STATISTICS = {
     torch.ops.aten._native_batch_norm_legit_functional.default: (3, 4),
     torch.ops.aten._batch_norm_with_update_functional.default: (4, 5),
 }
+# Notes of a node in a written graph: bytes that are given back after its last use, and those that its call works in.
+GIVEN_BACK, WORKSPACE = "tidegate_given_back_bytes", "tidegate_workspace_bytes"
 
 
 class Unsupported(Exception):
@@ -142,6 +144,11 @@ class Joint:
     def device(self) -> torch.device:
         """The device that it computes on."""
         return next((storage.device for storage in self.storages if storage.device.type != "cpu"), torch.device("cpu"))
+
+    def held_bytes(self, *, backward: bool) -> int:
+        """What the caller has while forward runs, beside what that returns; or while backward does."""
+        held = [each for each in self.storages if each.held and (each.writer is None or each.writer.forward)]
+        return sum(each.bytes for each in held if backward or (each.writer is None and each.appears is None))
 
     def hold(self, name: str, value: torch.Tensor, role: str) -> None:
         """Adds what the caller keeps beside the graph."""

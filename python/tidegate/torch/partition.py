@@ -10,7 +10,7 @@ from torch import fx
 from torch._prims.rng_prims import run_and_save_rng_state, run_with_rng_state
 
 from . import offload, schedule
-from .graph import Joint, Op, Storage, Unsupported, is_number, tensors
+from .graph import GIVEN_BACK, WORKSPACE, Joint, Op, Storage, Unsupported, is_number, tensors
 
 _OPS = torch.ops.tidegate
 _FUNCTIONAL = torch.ops.aten._native_batch_norm_legit_functional.default
@@ -32,8 +32,8 @@ class _Side:
 class Partition:
     """Writes both graphs: forward up to the last forward op, and backward from there."""
 
-    def __init__(self, joint: Joint, plan: dict):
-        self.joint = joint
+    def __init__(self, joint: Joint, plan: dict, workspaces: list[int]):
+        self.joint, self.workspaces = joint, workspaces
         self.buffers = plan["content"]["buffers"]
         self.host = plan["content"]["host_buffers"]
         self.actions = schedule.actions(plan)
@@ -244,6 +244,10 @@ class Partition:
         return self._map(op.node.args)
 
     def _results(self, op: Op, made: fx.Node, kept: set[fx.Node] | None) -> None:
+        call = made.args[0] if made.target is operator.getitem else made
+        # Where it draws as it did, the generator's own state waits.
+        state = op.state_bytes if call.target is run_with_rng_state else 0
+        call.meta[WORKSPACE] = self.workspaces[op.index] + state
         if not op.parts:
             if isinstance(op.node.meta.get("val"), torch.Tensor):
                 self._set(op.node, made)
@@ -276,8 +280,13 @@ class Partition:
         memory = lambda nodes: {  # noqa: E731
             leaf.untyped_storage()._cdata: leaf.untyped_storage().nbytes() for node in nodes for leaf in tensors(node.meta.get("val"))
         }
-        others = memory(known)
-        return sum(size for key, size in memory(saved).items() if key not in others)
+        counted, kept = memory(known), 0
+        for node in saved:
+            own = {key: size for key, size in memory([node]).items() if key not in counted}
+            self.backward.given[node].meta[GIVEN_BACK] = sum(own.values())
+            counted |= own
+            kept += sum(own.values())
+        return kept
 
     def _close(self, side: _Side, results: list) -> None:
         side.graph.erase_node(side.anchor)
