@@ -159,6 +159,6 @@ def test_the_example_trains_two_networks_under_plans():
 
 @pytest.mark.parametrize(("fused", "predicted"), [(False, 5e-9), (True, None)])
 def test_times_of_fused_kernels_are_not_predicted(fused, predicted, monkeypatch):
-    plan = types.SimpleNamespace(predicted_ns=5, peak_bytes=7)
-    monkeypatch.setattr(check_module, "last_plans", lambda: [types.SimpleNamespace(plan=plan, states_bytes=2, reason=None)])
+    plan = types.SimpleNamespace(predicted_ns=5)
+    monkeypatch.setattr(check_module, "last_plans", lambda: [types.SimpleNamespace(plan=plan, peak_bytes=9, reason=None)])
     assert check_module.Planned.last(fused=fused) == check_module.Planned(predicted, 9, 1)

@@ -1,8 +1,9 @@
 """Inductor as the inner compiler, held to the plan's order.
 
-By itself Inductor makes a value where it is first read, moves what it fuses to the earliest of its parts, and keeps memory that is
-free for a later buffer of the same size. Each holds more at once than the plan does, which computes a value again as late
-as it can. So every value is made at its place, only what follows one another is fused, and freed memory is given back.
+By itself Inductor makes a value where it is first read, moves what it fuses to the earliest of its parts, makes one function of
+kernels that follow one another, and keeps memory that is free for a later buffer of the same size. Each holds more at once
+than the plan does, which computes a value again as late as it can. So every value is made at its place, only what follows
+one another is fused, where there is room for it, and freed memory is given back.
 """
 
 from __future__ import annotations
@@ -32,6 +33,11 @@ _CONFIG = {
     "allow_buffer_reuse": False,
     "fallback_random": True,
 }
+
+
+# On a processor these stay PyTorch's own calls: they add up in 64 bits what kernels would add up in 32, or take another
+# exponential, and many norms in a row make a last place of a loss's gradient a digit that can be seen.
+_WHOLE = ("batch_norm", "_log_softmax")
 
 
 class _InOrder(InductorChoices):
@@ -69,14 +75,10 @@ def compiled(module: fx.GraphModule, inputs: list, **given: object) -> tuple[Cal
 
 
 def decompositions(on_processor: bool) -> dict:
-    """What it takes ops apart into, which is what is planned.
-
-    On a processor batch norms stay PyTorch's: they add up in 64 bits what kernels would add up in 32, and each of many such
-    norms in a row makes what that rounds otherwise larger.
-    """
+    """What it takes ops apart into, which is what is planned."""
     with config.patch(_CONFIG):
         table = dict(select_decomp_table())
-    for call in [call for call in table if on_processor and "batch_norm" in call.name()]:
+    for call in [call for call in table if on_processor and any(name in call.name() for name in _WHOLE)]:
         del table[call]
         if call not in lowerings:
             make_fallback(call, warn=False, override_decomp=True)
