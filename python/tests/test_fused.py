@@ -97,6 +97,13 @@ def test_where_no_smaller_budget_helps_ops_run_one_by_one(monkeypatch):
         fused(strict=True)
 
 
+def test_where_a_budget_cannot_be_had_kernels_may_take_more_than_the_plan_for_the_nearest(monkeypatch):
+    monkeypatch.setattr(taken, "taken", lambda *_: 100_000_000)
+    with pytest.warns(UserWarning, match="1% cannot be had"):
+        *_, graph, _ = fused(budget="1%")
+    assert graph.note.endswith(", and fused kernels take 100.000 MB") and graph.checked.startswith("fused, and within rounding")
+
+
 def test_a_step_that_someone_else_profiles_is_not_measured():
     with torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CPU]):
         assert taken.taken(lambda given: given, None, torch.device("cpu")) is None

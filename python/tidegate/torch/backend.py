@@ -301,7 +301,8 @@ class _Trained:
     def _fits(self, inputs: tuple, given: firststep.Given) -> bool:
         """Whether there is a plan in whose budget kernels stay, which is looked for in smaller ones where fused ones do not.
 
-        They may hold more at once than the ops that a plan is made of; where no smaller budget helps, ops run one by one.
+        They may hold more at once than the ops that a plan is made of; where no smaller budget helps, ops run one by one, unless
+        there is no plan for what was asked anyway.
         """
         planned, device = self.planned, self.planned.joint.device
         counted = planned.others.before + planned.others.after + planned.others.gradients
@@ -312,6 +313,10 @@ class _Trained:
             if took is None or took <= most:
                 if planned.within is not None:
                     planned.note = f"planned for {size(planned.plan.budget_bytes)}, with which fused kernels keep to {size(asked)}"
+                return True
+            if planned.note is not None and planned.within is None:
+                # What was asked for cannot be had, and no plan for less was found: one by one, ops take no less.
+                planned.note += f", and fused kernels take {size(took)}"
                 return True
             if last or not all(isinstance(leaf, torch.Tensor) for leaf in inputs):
                 break
