@@ -35,7 +35,7 @@
 //! # Promise
 //!
 //! - Every value comes back within a share of the largest magnitude of its channel
-//!   ([`Fidelity::Relative`](crate::Fidelity::Relative)), with 16-bit types after rounding to the type. A coefficient is
+//!   ([`Fidelity::Relative`]), with 16-bit types after rounding to the type. A coefficient is
 //!   off by at most `2^k - 1/2`, so that a value v at (y, x) is off by at most the sum over all coefficients of
 //!   `|B(i, y) B(j, x)| (2^k - 1/2)` and a half of rounding, all in parts of 144; clipping takes 17 of them at most.
 //! - A channel of zeros stays zero. No value becomes larger than the largest of its channel.
