@@ -1,5 +1,7 @@
 """Inductor inside: kernels keep to the plan's order, and to its budget where they are measured not to by themselves."""
 
+import re
+
 import pytest
 
 torch = pytest.importorskip("torch")
@@ -58,18 +60,48 @@ class Wide(nn.Module):
         return x.sum(), x
 
 
-def test_kernels_hold_no_more_than_calls_one_by_one():
+def stepped(subject, budget):
     torch.manual_seed(0)
+    torch._dynamo.reset()
+    forget_plans()
+    run = subject.compiled(backend, {"budget": budget, "inner": "inductor", "evaluations": 400})
+    subject.step(run)
+    return last_plans(), subject.peak(run)
+
+
+def test_kernels_hold_no_more_than_calls_one_by_one():
+    subject = Subject(nn.Sequential(nn.Linear(64, 64), Wide()), (torch.randn(512, 64),), lambda output: output[0])
     for budget in ("90%", "70%", "50%"):
-        torch._dynamo.reset()
-        forget_plans()
-        subject = Subject(nn.Sequential(nn.Linear(64, 64), Wide()), (torch.randn(512, 64),), lambda output: output[0])
-        run = subject.compiled(backend, {"budget": budget, "inner": "inductor", "evaluations": 400})
-        subject.step(run)
-        (graph,) = last_plans()
+        (graph,), peak = stepped(subject, budget)
         assert graph.note is None or "fused kernels" not in graph.note
         assert graph.peak_bytes <= graph.plan.peak_bytes + graph.states_bytes + 1024
-        assert subject.peak(run) == pytest.approx(graph.peak_bytes, abs=1024)
+        assert peak == pytest.approx(graph.peak_bytes, abs=1024)
+
+
+class Parts(nn.Module):
+    """One layer part by part, put together again."""
+
+    def __init__(self):
+        super().__init__()
+        self.layer = nn.Linear(64, 64)
+
+    def forward(self, x):
+        whole = torch.cat([self.layer(torch.tanh(part)) for part in x.chunk(8)])
+        return torch.sin(whole) * whole
+
+
+def test_what_is_put_together_is_there_no_sooner_than_its_last_part():
+    subject = Subject(Parts(), (torch.randn(512, 64),), torch.mean)
+    (graph,), peak = stepped(subject, "90%")
+    assert graph.note is None and peak == pytest.approx(graph.peak_bytes, abs=1024)
+
+
+def test_what_adds_up_many_numbers_does_so_as_eager_does():
+    model = nn.Sequential(nn.Linear(64, 64), nn.Tanh(), nn.Linear(64, 64), nn.LayerNorm(64), nn.Flatten(0))
+    subject = Subject(model, (torch.randn(16384, 64),), lambda output: nn.functional.smooth_l1_loss(output, torch.ones_like(output)))
+    (graph,), _ = stepped(subject, "90%")
+    off = re.fullmatch("fused, and within rounding of eager's: (.*) times .*", graph.checked)
+    assert float(off[1]) < 1
 
 
 def test_where_fused_kernels_take_more_they_are_planned_for_less(monkeypatch):

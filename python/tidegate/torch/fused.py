@@ -9,6 +9,7 @@ one another is fused, where there is room for it, and freed memory is given back
 from __future__ import annotations
 
 import contextlib
+import math
 from collections.abc import Callable, Iterator
 from unittest import mock
 
@@ -19,7 +20,7 @@ from torch._inductor.choices import InductorChoices
 from torch._inductor.codegen.cpp import CppScheduling
 from torch._inductor.compile_fx import compile_fx_inner
 from torch._inductor.decomposition import select_decomp_table
-from torch._inductor.lowering import lowerings, make_fallback
+from torch._inductor.lowering import fallback_handler, lowerings, make_fallback
 from torch._inductor.virtualized import V
 
 from .graph import GIVEN_BACK
@@ -37,7 +38,12 @@ _CONFIG = {
 
 # On a processor these stay PyTorch's own calls: they add up in 64 bits what kernels would add up in 32, or take another
 # exponential, and many norms in a row make a last place of a loss's gradient a digit that can be seen.
-_WHOLE = ("batch_norm", "_log_softmax")
+_WHOLE = ("batch_norm", "layer_norm", "group_norm", "_log_softmax")
+# So do these where they add up more than a few numbers, of which kernels would be off by more than a millionth.
+_SUMS = (torch.ops.aten.sum.default, torch.ops.aten.sum.dim_IntList, torch.ops.aten.mean.default, torch.ops.aten.mean.dim)
+_FEW = 1024
+# And this on any device: kernels would write its parts to their places, so that all of it is there from the first part on.
+_CAT = torch.ops.aten.cat.default
 
 
 class _InOrder(InductorChoices):
@@ -53,12 +59,29 @@ class _InOrder(InductorChoices):
         return near and self._memory.has_room(first, second)
 
 
+def _own(call: torch._ops.OpOverload) -> Callable:
+    """Lowers it to PyTorch's own call."""
+    return fallback_handler(call, add_to_fallback_set=False)
+
+
+def _own_where_many(call: torch._ops.OpOverload) -> Callable:
+    """Lowers a sum to PyTorch's own call on a processor where it adds up many numbers, else to a kernel."""
+    fused, own = lowerings[call], _own(call)
+
+    def lower(x, *given, **named):  # noqa: ANN001, ANN202
+        added = math.prod(x.get_size()) > _FEW * V.graph.current_node.meta["val"].numel()
+        return (own if added and x.get_device().type == "cpu" else fused)(x, *given, **named)
+
+    return lower
+
+
 @contextlib.contextmanager
 def _in_order(memory: Memory) -> Iterator[None]:
     ready = CppScheduling.ready_to_flush
     ends = lambda scheduling: ready(scheduling) or memory.is_last(scheduling.kernel_group.scheduled_nodes)  # noqa: E731
     passes = {"_pre_fusion_custom_pass": memory.singly, "_post_fusion_custom_pass": memory.fused}
-    with config.patch({**_CONFIG, **passes}), V.set_choices_handler(_InOrder(memory)), mock.patch.object(CppScheduling, "ready_to_flush", ends):
+    own = mock.patch.dict(lowerings, {_CAT: _own(_CAT), **{call: _own_where_many(call) for call in _SUMS}})
+    with config.patch({**_CONFIG, **passes}), V.set_choices_handler(_InOrder(memory)), mock.patch.object(CppScheduling, "ready_to_flush", ends), own:
         yield
 
 
