@@ -104,6 +104,22 @@ def test_what_adds_up_many_numbers_does_so_as_eager_does():
     assert float(off[1]) < 1
 
 
+class Transposed(nn.Module):
+    """A batch norm over the last dimension."""
+
+    def __init__(self):
+        super().__init__()
+        self.first, self.norm, self.last = nn.Linear(32, 32), nn.BatchNorm1d(32), nn.Linear(32, 32)
+
+    def forward(self, x):
+        return self.last(self.norm(self.first(x).transpose(1, 2)).transpose(1, 2).relu()).log_softmax(-1)
+
+
+def test_what_stays_pytorchs_own_call_lies_as_it_does_in_eager():
+    (graph,), _ = stepped(Subject(Transposed(), (torch.randn(16, 64, 32),), torch.mean), "90%")
+    assert graph.checked.startswith("fused, and within rounding")
+
+
 def test_where_fused_kernels_take_more_they_are_planned_for_less(monkeypatch):
     real, taking = taken.taken, []
 

@@ -21,7 +21,7 @@ from torch.utils._python_dispatch import is_traceable_wrapper_subclass
 
 from tidegate import Error, Plan, PlanError, Trace
 
-from . import cache, checkpointed, document, firststep, left_out, machine, packed, planning, second, settings, shapes, taken, together, whole
+from . import cache, checkpointed, document, firststep, layouts, left_out, machine, packed, planning, second, settings, shapes, taken, together, whole
 from .graph import Joint, Unsupported
 from .measure import failure, size
 from .partition import Partition
@@ -162,7 +162,7 @@ def _compiled(module: fx.GraphModule, inputs: list, chosen: Options, planned: Pl
         return boxed(alone, given)
 
     try:
-        with whole.as_eager(inputs) if chosen.inner == "eager" else whole.faithful():
+        with whole.as_eager(inputs) if chosen.inner == "eager" else whole.as_fused(inputs):
             compiled = aot_autograd(partition_fn=partition, inference_compiler=without_backward, **_compilers(chosen, planned, inputs))(module, inputs)
     except TorchDynamoException:
         raise
@@ -225,8 +225,6 @@ def _compilers(chosen: Options, planned: Planned, inputs: list) -> dict:
     # Only here: it takes its time to be imported.
     from . import fused
 
-    on_processor = all(leaf.device.type == "cpu" for leaf in inputs if isinstance(leaf, torch.Tensor))
-
     def compiler(side: str) -> Callable:
         def compiled(module: fx.GraphModule, inputs: list, **given: object) -> Callable:
             backward = side == "backward"
@@ -237,7 +235,7 @@ def _compilers(chosen: Options, planned: Planned, inputs: list) -> dict:
 
         return compiled
 
-    return {"fw_compiler": compiler("forward"), "bw_compiler": compiler("backward"), "decompositions": fused.decompositions(on_processor)}
+    return {"fw_compiler": compiler("forward"), "bw_compiler": compiler("backward"), "decompositions": fused.decompositions(layouts.on_processor(inputs))}
 
 
 class _Trained:

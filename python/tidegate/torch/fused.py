@@ -23,6 +23,7 @@ from torch._inductor.decomposition import select_decomp_table
 from torch._inductor.lowering import fallback_handler, lowerings, make_fallback
 from torch._inductor.virtualized import V
 
+from . import layouts
 from .graph import GIVEN_BACK
 from .kernels import Memory
 
@@ -76,12 +77,13 @@ def _own_where_many(call: torch._ops.OpOverload) -> Callable:
 
 
 @contextlib.contextmanager
-def _in_order(memory: Memory) -> Iterator[None]:
+def _in_order(memory: Memory, on_processor: bool) -> Iterator[None]:
     ready = CppScheduling.ready_to_flush
     ends = lambda scheduling: ready(scheduling) or memory.is_last(scheduling.kernel_group.scheduled_nodes)  # noqa: E731
     passes = {"_pre_fusion_custom_pass": memory.singly, "_post_fusion_custom_pass": memory.fused}
     own = mock.patch.dict(lowerings, {_CAT: _own(_CAT), **{call: _own_where_many(call) for call in _SUMS}})
-    with config.patch({**_CONFIG, **passes}), V.set_choices_handler(_InOrder(memory)), mock.patch.object(CppScheduling, "ready_to_flush", ends), own:
+    together = mock.patch.object(CppScheduling, "ready_to_flush", ends)
+    with config.patch({**_CONFIG, **passes}), V.set_choices_handler(_InOrder(memory)), together, own, layouts.as_made(on_processor):
         yield
 
 
@@ -92,7 +94,7 @@ def compiled(module: fx.GraphModule, inputs: list, **given: object) -> tuple[Cal
         if node.op == "call_function" and isinstance(node.meta.get("val"), torch.Tensor):
             node.meta["inductor_realize_to_strides"] = True
     memory = Memory({node.name: node.meta.get(GIVEN_BACK, 0) for node in module.graph.find_nodes(op="placeholder")})
-    with _in_order(memory):
+    with _in_order(memory, layouts.on_processor(inputs)):
         call = compile_fx_inner(module, inputs, **given)
     return call, memory.most()
 

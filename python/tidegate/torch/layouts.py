@@ -7,7 +7,7 @@ a view that cannot be made, or adds up in another order than eager.
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 
 import torch
 from torch._prims_common import suggest_memory_format
@@ -54,8 +54,8 @@ _LAID: dict[torch._ops.OpOverload, Callable] = {
     **dict.fromkeys((_ATEN.log_sigmoid_forward.default, _ATEN.glu_backward.default), _rows),
     _ATEN.log_sigmoid_backward.default: lambda _made, gradient, *_given: torch.empty_like(gradient),
     **dict.fromkeys((_ATEN.native_batch_norm.default, _ATEN._native_batch_norm_legit.no_stats), _format(0)),
-    _ATEN._native_batch_norm_legit_functional.default: _format(0),
-    _ATEN.native_batch_norm_backward.default: _format(1),
+    **dict.fromkeys((_ATEN._native_batch_norm_legit_functional.default, _ATEN._batch_norm_with_update_functional.default), _format(0)),
+    **dict.fromkeys((_ATEN.native_batch_norm_backward.default, _ATEN.batch_norm_backward.default), _format(1)),
     **dict.fromkeys((_ATEN.softplus_backward.default, _ATEN.hardtanh_backward.default, _ATEN.hardswish_backward.default), _sum(0, 1)),
     **dict.fromkeys((_ATEN.hardsigmoid_backward.default, _ATEN.logit_backward.default, _ATEN.native_dropout_backward.default), _sum(0, 1)),
     _ATEN.elu_backward.default: _sum(0, 5),
@@ -71,9 +71,17 @@ _LAID: dict[torch._ops.OpOverload, Callable] = {
 }
 
 
+def on_processor(inputs: Iterable) -> bool:
+    """Whether all tensors of a graph's inputs are there."""
+    return all(leaf.device.type == "cpu" for leaf in inputs if isinstance(leaf, torch.Tensor))
+
+
 @contextlib.contextmanager
-def as_made() -> Iterator[None]:
-    """Has fake tensors lie as the processor's kernels would make them."""
+def as_made(here: bool) -> Iterator[None]:
+    """Has fake tensors lie as the processor's kernels would make them, where that is what makes them."""
+    if not here:
+        yield
+        return
     said = FakeTensorMode.__torch_dispatch__
 
     def corrected(mode: FakeTensorMode, call: object, types: object, given: tuple = (), keywords: dict | None = None) -> object:

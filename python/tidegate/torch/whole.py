@@ -71,10 +71,17 @@ def _checked() -> Iterator[None]:
 
 
 @contextlib.contextmanager
+def as_fused(inputs: list) -> Iterator[None]:
+    """Captures what Inductor takes apart; what it leaves whole lies as it is made."""
+    with faithful(), layouts.as_made(layouts.on_processor(inputs)):
+        yield
+
+
+@contextlib.contextmanager
 def as_eager(inputs: list, recurrent: bool = True) -> Iterator[None]:
     """Captures such calls as eager makes them; recurrent layers only where all inputs are on the processor, as those of other
     devices are not tested."""
-    here = recurrent and all(leaf.device.type == "cpu" for leaf in inputs if isinstance(leaf, torch.Tensor))
+    here = recurrent and layouts.on_processor(inputs)
     own = {_DROPOUT: dict.fromkeys(_KEYS, _dropout), _CUMPROD: dict.fromkeys(_KEYS, torch.ops.tidegate.cumprod_backward.default)} if here else {}
     if here and _in_order_of_memory():
         own[_BERNOULLI] = {_KEYS[0]: _bernoulli}
@@ -85,7 +92,7 @@ def as_eager(inputs: list, recurrent: bool = True) -> Iterator[None]:
             call._dispatch_cache.clear()
         for call, form in own.items():
             call.py_kernels.update(form)
-        with faithful(), layouts.as_made() if here else contextlib.nullcontext():
+        with faithful(), layouts.as_made(here):
             yield
     finally:
         for call, form in forms:
