@@ -172,8 +172,8 @@ def _compiled(module: fx.GraphModule, inputs: list, chosen: Options, planned: Pl
         if planned.reason is None:
             _without(planned, chosen, _words(error), error)
         return checkpointed.as_eager(module)
-    # A captured graph need not be eager's, and nothing has compared them; who wants ops fused has asked for it.
-    return compiled if planned.plan is not None or chosen.inner == "inductor" else checkpointed.as_eager(module)
+    # A captured graph need not be eager's, and without a plan nothing compares them.
+    return compiled if planned.plan is not None else checkpointed.as_eager(module)
 
 
 def _untested(inputs: list) -> str | None:
