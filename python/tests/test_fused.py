@@ -40,9 +40,14 @@ def fused(**options):
     return subject, run, graph, [(a, subject.step(subject.forward).item()) for a in losses]
 
 
+def as_eager(graph):
+    """Whether fused kernels' first step was eager's, or within rounding of it."""
+    return graph.kernels and graph.checked.startswith(("fused, and within rounding", "bit for bit"))
+
+
 def test_what_is_computed_again_is_so_at_its_place():
     subject, run, graph, losses = fused(strict=True)
-    assert graph.checked.startswith("fused, and within rounding") and graph.note is None
+    assert as_eager(graph) and graph.note is None
     assert graph.plan.peak_bytes <= 0.6 * graph.trace.in_core_peak_bytes
     budget = graph.plan.budget_bytes + sum(op.state_bytes for op in graph.joint.ops)
     assert graph.taken_bytes <= budget + 1024
@@ -100,8 +105,8 @@ def test_what_adds_up_many_numbers_does_so_as_eager_does():
     model = nn.Sequential(nn.Linear(64, 64), nn.Tanh(), nn.Linear(64, 64), nn.LayerNorm(64), nn.Flatten(0))
     subject = Subject(model, (torch.randn(16384, 64),), lambda output: nn.functional.smooth_l1_loss(output, torch.ones_like(output)))
     (graph,), _ = stepped(subject, "90%")
-    off = re.fullmatch("fused, and within rounding of eager's: (.*) times .*", graph.checked)
-    assert float(off[1]) < 1
+    off = re.search("rounding of eager's: (.*) times", graph.checked)
+    assert as_eager(graph) and float(off[1] if off else 0) < 1
 
 
 class Transposed(nn.Module):
@@ -117,7 +122,7 @@ class Transposed(nn.Module):
 
 def test_what_stays_pytorchs_own_call_lies_as_it_does_in_eager():
     (graph,), _ = stepped(Subject(Transposed(), (torch.randn(16, 64, 32),), torch.mean), "90%")
-    assert graph.checked.startswith("fused, and within rounding")
+    assert as_eager(graph)
 
 
 def test_where_fused_kernels_take_more_they_are_planned_for_less(monkeypatch):
@@ -132,7 +137,7 @@ def test_where_fused_kernels_take_more_they_are_planned_for_less(monkeypatch):
     *_, graph, _ = fused(strict=True, budget="70%")
     assert len(taking) == 2 and graph.taken_bytes == taking[1]
     assert graph.plan.budget_bytes < 0.7 * graph.trace.in_core_peak_bytes - 50_000
-    assert "with which fused kernels keep to" in graph.note and graph.checked.startswith("fused, and within rounding")
+    assert "with which fused kernels keep to" in graph.note and as_eager(graph)
 
 
 def test_where_no_smaller_budget_helps_ops_run_one_by_one(monkeypatch):
@@ -149,7 +154,7 @@ def test_where_a_budget_cannot_be_had_kernels_may_take_more_than_the_plan_for_th
     monkeypatch.setattr(taken, "taken", lambda *_: 100_000_000)
     with pytest.warns(UserWarning, match="1% cannot be had"):
         *_, graph, _ = fused(budget="1%")
-    assert graph.note.endswith(", and fused kernels take 100.000 MB") and graph.checked.startswith("fused, and within rounding")
+    assert graph.note.endswith(", and fused kernels take 100.000 MB") and as_eager(graph)
 
 
 def test_a_step_that_someone_else_profiles_is_not_measured():
