@@ -70,8 +70,8 @@ def _own_where_many(call: torch._ops.OpOverload) -> Callable:
     fused, own = lowerings[call], _own(call)
 
     def lower(x, *given, **named):  # noqa: ANN001, ANN202
-        added = math.prod(x.get_size()) > _FEW * V.graph.current_node.meta["val"].numel()
-        return (own if added and x.get_device().type == "cpu" else fused)(x, *given, **named)
+        many = math.prod(x.get_size()) > _FEW * V.graph.current_node.meta["val"].numel()
+        return (own if many and x.get_device().type == "cpu" else fused)(x, *given, **named)
 
     return lower
 
