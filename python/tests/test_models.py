@@ -90,5 +90,5 @@ def test_losses_with_inductor_are_eagers_within_a_millionth(make, share):
     taken = subject.peak(run)
     assert taken <= graph.plan.budget_bytes + graph.states_bytes + 1024 and abs(taken / graph.peak_bytes - 1) < 0.01
     assert graph.kernels and graph.checked.startswith(("fused, and within rounding", "bit for bit"))
-    # That is so small that a share cannot always be had.
+    # The LSTM is so small that a share cannot always be had.
     assert make is words or graph.plan.peak_bytes <= share / 100 * graph.trace.in_core_peak_bytes

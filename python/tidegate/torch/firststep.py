@@ -138,8 +138,9 @@ class _LastPlaces(TorchDispatchMode):
 
     def __torch_dispatch__(self, call, types, arguments=(), keywords=None):  # noqa: ANN001, ANN204
         made = call(*arguments, **(keywords or {}))
-        most = max((leaf.numel() for leaf in _tensors((arguments, keywords))), default=0)
-        given = {leaf.untyped_storage()._cdata for leaf in _tensors((arguments, keywords))}
+        taken = _tensors((arguments, keywords))
+        most = max((leaf.numel() for leaf in taken), default=0)
+        given = {leaf.untyped_storage()._cdata for leaf in taken}
         for leaf in _tensors(made):
             if not leaf.is_floating_point() or leaf.element_size() == 1 or leaf.untyped_storage()._cdata in given:
                 continue
