@@ -130,14 +130,23 @@ pub(crate) fn may_pay(problem: &Problem, kept: Nanos) -> bool {
     let movable = movable(problem);
     let all: Bytes = movable.iter().map(|id| problem.trace.tensors[id.index()].bytes).sum();
     let wanted = Nanos(kept.0 - kept.0 / PAYS);
-    (0..=HALVINGS).map(|level| Bytes(all.0 >> level)).filter(|moved| *moved > Bytes::ZERO).any(
-        |moved| {
-            let mut roomier = problem.clone();
-            roomier.budget += moved;
-            let copied = problem.machine.link.copy_time(Direction::D2h, moved);
-            resident(&roomier).time().is_some_and(|least| least + copied < wanted)
-        },
-    )
+    let levels =
+        (0..=HALVINGS).map(|level| Bytes(all.0 >> level)).filter(|moved| *moved > Bytes::ZERO);
+    let copied = |moved| problem.machine.link.copy_time(Direction::D2h, moved);
+    let Some(fewest) = levels.clone().last().map(copied) else { return false };
+    let mut roomier = problem.clone();
+    for moved in levels {
+        roomier.budget = problem.budget + moved;
+        let Some(least) = resident(&roomier).time() else { return false };
+        if least + copied(moved) < wanted {
+            return true;
+        }
+        // With less memory no plan is faster.
+        if least + fewest >= wanted {
+            return false;
+        }
+    }
+    false
 }
 
 fn is_long(problem: &Problem) -> bool {

@@ -24,9 +24,12 @@ pub(super) const MOST_WEIGHED: u64 = 20_000_000;
 /// So many of what they decide are begun from, the fastest.
 const BEGUN_FROM: usize = 3;
 
-/// On traces of at most so many ops, what cannot be faster is packed all the same: where it cannot
-/// be, its method decides for less memory, which by accident may be faster.
+/// On traces of at most so many ops, a method of which what it decides is no faster may decide for less memory, too:
+/// it does where its decisions cannot be packed, and by accident these may be faster.
 const SHORT: usize = 1000;
+
+/// There, what is slower by no more than such a part is packed all the same: with less room, by accident, it may be faster.
+const ACCIDENT: u64 = 50;
 
 impl Packed<'_> {
     /// Tries sequences without codecs and reruns alone, which searches with more choices may miss.
@@ -59,8 +62,9 @@ impl Packed<'_> {
         let is_tried = |method: &dyn Method| !method.only_on_request() && method.name() != "tide";
         let methods: Vec<_> =
             crate::methods::all().into_iter().filter(|method| is_tried(method.as_ref())).collect();
-        let decided: Vec<_> = (methods.par_iter())
-            .map(|method| self.decided_by(method.as_ref(), &problem, 1000))
+        // Some take a hundred times as long as others.
+        let decided: Vec<_> = (methods.par_iter().with_max_len(1))
+            .map(|method| self.decided_until_faster(method.as_ref(), &problem))
             .collect();
         for (method, decided) in methods.iter().zip(decided) {
             self.try_method(method.as_ref(), &problem, decided);
@@ -74,15 +78,38 @@ impl Packed<'_> {
         method.decide(&problem, share(self.target, permille), self.monitor)
     }
 
+    /// What a method decides for its targets, up to the first where that may be faster than what is kept.
+    fn decided_until_faster(&self, method: &dyn Method, problem: &Problem) -> Vec<Decided> {
+        let mut all = Vec::new();
+        for permille in method.targets() {
+            let Ok(decided) = self.decided_by(method, problem, *permille) else { break };
+            let time = self.time_of(&decided);
+            all.push(decided);
+            if time.is_some_and(|time| time.is_none_or(|time| !self.is_beyond(time))) {
+                break;
+            }
+            if problem.trace.ops.len() > SHORT && time.is_some() {
+                break;
+            }
+        }
+        all
+    }
+
+    /// Whether what takes so long cannot be faster than what is kept.
+    fn is_beyond(&self, time: u64) -> bool {
+        let is_long = self.problem.trace.ops.len() > SHORT;
+        let accident = if is_long { 0 } else { self.time() / ACCIDENT };
+        time >= self.time().saturating_add(accident)
+    }
+
     /// Keeps what [`plan`](crate::plan) would make a method's own plan of, if that is faster.
-    fn try_method(&mut self, method: &dyn Method, problem: &Problem, first: Result<Decided>) {
+    fn try_method(&mut self, method: &dyn Method, problem: &Problem, decided: Vec<Decided>) {
         let is_long = problem.trace.ops.len() > SHORT;
-        let mut first = Some(first);
+        let mut first = decided.into_iter();
         let mut tried: Option<Decided> = None;
         for permille in method.targets() {
-            let decided =
-                first.take().unwrap_or_else(|| self.decided_by(method, problem, *permille));
-            let Ok(decided) = decided else { return };
+            let next = first.next().map_or_else(|| self.decided_by(method, problem, *permille), Ok);
+            let Ok(decided) = next else { return };
             if tried.as_ref() == Some(&decided) {
                 continue;
             }
@@ -90,8 +117,9 @@ impl Packed<'_> {
             if let Some(Some(time)) = time {
                 self.others.push((time, decided.clone()));
             }
-            match time.map(|time| time.is_none_or(|time| time < self.time())) {
-                Some(false) if is_long => return,
+            match time {
+                Some(Some(time)) if self.is_beyond(time) && is_long => return,
+                Some(Some(time)) if self.is_beyond(time) => {}
                 Some(_) if self.lower(decided.clone().taken_from(method.name())).is_ok() => return,
                 _ => {}
             }

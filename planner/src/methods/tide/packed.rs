@@ -1,5 +1,6 @@
 //! The best plan so far.
 
+use rayon::prelude::*;
 use schema::{Bytes, Nanos, OpId};
 use simulator::{Infeasible, Treatment};
 
@@ -90,7 +91,27 @@ impl<'a> Packed<'a> {
 
     /// Keeps what is decided if its plan is the fastest.
     pub(super) fn lower(&mut self, decided: Decided) -> Result<()> {
-        match self.lowered(&decided, Effort::Full) {
+        let lowered = self.lowered(&decided, Effort::Full);
+        self.note(decided, lowered)
+    }
+
+    /// The same of several, side by side, up to the first that becomes a plan: what became of each.
+    pub(super) fn lower_first(&mut self, all: Vec<Decided>) -> Vec<Result<()>> {
+        let lowered: Vec<_> =
+            all.par_iter().map(|decided| self.lowered(decided, Effort::Full)).collect();
+        let mut outcomes = Vec::new();
+        for (decided, lowered) in all.into_iter().zip(lowered) {
+            outcomes.push(self.note(decided, lowered));
+            if outcomes.last().is_some_and(Result::is_ok) {
+                break;
+            }
+        }
+        outcomes
+    }
+
+    /// Keeps what became of what is decided if it is the fastest.
+    fn note(&mut self, decided: Decided, lowered: Result<(Nanos, Option<Bytes>)>) -> Result<()> {
+        match lowered {
             Ok((time, lowered_in)) => {
                 if !self.is_within(time.0) {
                     self.keep(time, Decided { lowered_in, ..decided });

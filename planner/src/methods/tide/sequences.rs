@@ -54,6 +54,9 @@ const GOOD_ENOUGH: u64 = 2000;
 const TRIED: usize = 40;
 const TRIED_OPS: usize = 100_000;
 
+/// So many of them side by side.
+const ABREAST: usize = 2;
+
 /// A lane's price against compute's, where no cut says one.
 const PRICE: f64 = 0.1;
 
@@ -241,7 +244,7 @@ impl Packed<'_> {
             found.dedup_by(|other, one| other.reruns == one.reruns);
             let (before, mut packs) = (self.time(), false);
             let mut lacking = Bytes::ZERO;
-            for found in found.iter().take(tried) {
+            let decided = |found: &Found| {
                 let steps = steps_of(&problem, &parts, &found.reruns);
                 debug_assert!(
                     waits
@@ -252,16 +255,21 @@ impl Packed<'_> {
                             }
                         )
                 );
-                let decided = Decided::from_steps(&problem, steps, policy);
-                match self.lower(decided.taken_from("sequences of runs")) {
-                    Ok(()) => packs = true,
-                    Err(PlanError::Fragmented { short_by, budget, .. }) => {
-                        lacking = lacking.max(shrunk(target, budget, short_by));
+                Decided::from_steps(&problem, steps, policy).taken_from("sequences of runs")
+            };
+            // Mostly the first has addresses. Where it has none, the next are tried side by side.
+            let (mut left, mut count) = (&found[..tried.min(found.len())], 1);
+            while !packs && !left.is_empty() {
+                let (some, others) = left.split_at(count.min(left.len()));
+                (left, count) = (others, ABREAST);
+                for outcome in self.lower_first(some.iter().map(decided).collect()) {
+                    match outcome {
+                        Ok(()) => packs = true,
+                        Err(PlanError::Fragmented { short_by, budget, .. }) => {
+                            lacking = lacking.max(shrunk(target, budget, short_by));
+                        }
+                        Err(_) => {}
                     }
-                    Err(_) => {}
-                }
-                if packs {
-                    break;
                 }
             }
             if !packs && lacking > Bytes::ZERO {
