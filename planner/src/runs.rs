@@ -70,6 +70,9 @@ pub(crate) struct Runs<'a> {
     made: Vec<Vec<Rerun>>,
     /// By tensor: when it is read.
     readers: Vec<Vec<Key>>,
+    /// By tensor: the first of the former and the last of the latter, beside each other as all are looked
+    /// at again and again.
+    lives: Vec<(Key, Key)>,
     load: Load,
     /// In their order, items among them.
     reruns: Vec<Rerun>,
@@ -110,9 +113,13 @@ impl<'a> Runs<'a> {
             None if parts.comes_and_goes(t as u32) => vec![(0, NOTHING)],
             None => Vec::new(),
         };
+        let made: Vec<Vec<Rerun>> = (0..parts.bytes.len()).map(first).collect();
+        let last = |readers: &Vec<Key>| readers.last().copied().unwrap_or(0);
+        let begin = |made: &Vec<Rerun>| made.first().map_or(Key::MAX, |(key, _)| *key);
         let mut runs = Self {
             parts,
-            made: (0..parts.bytes.len()).map(first).collect(),
+            lives: made.iter().zip(&readers).map(|(m, r)| (begin(m), last(r))).collect(),
+            made,
             readers,
             load: Load::new(ops + 1, parts.constant),
             reruns: Vec::new(),
@@ -286,6 +293,7 @@ impl<'a> Runs<'a> {
             let old = self.stay(*t, key);
             let readers = &mut self.readers[*t as usize];
             readers.insert(readers.partition_point(|reader| *reader < key), key);
+            self.lives[*t as usize].1 = self.lives[*t as usize].1.max(key);
             if old.to < key {
                 self.hand_on(*t, old, -1);
                 let bytes = parts.bytes[*t as usize] - self.small(old);
@@ -342,6 +350,7 @@ impl<'a> Runs<'a> {
             let old = self.stay(*t, key);
             let readers = &mut self.readers[*t as usize];
             readers.remove(readers.partition_point(|reader| *reader < key));
+            self.lives[*t as usize].1 = readers.last().copied().unwrap_or(0);
             if old.to == key {
                 let new = Stay { to: self.last_reader(*t, old.from, old.next), ..old };
                 self.hand_on(*t, old, -1);

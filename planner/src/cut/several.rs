@@ -52,7 +52,7 @@ use crate::runs::Rerun;
 const PATIENCE: [usize; 2] = [6, 25];
 
 /// How many rows and shares all iterations may look at, per evaluation that the limits allow.
-const WORK: u64 = 2500;
+const WORK: u64 = 1000;
 
 const MOST_PLACES: usize = 16;
 

@@ -156,11 +156,19 @@ impl Runs<'_> {
     ) -> Option<Choice> {
         let fullest = self.load.fullest();
         let excess = self.peak() - budget;
+        let mut above = std::mem::take(&mut room.above);
         if weights.stretch != Stretch::Not {
-            let mut above = std::mem::take(&mut room.above);
             self.load.count_above(budget, &mut above);
-            room.above = above;
         }
+        // What it counts that there is too much in the stages from one run to another.
+        let stretch = |from: Key, to: Key| match weights.stretch {
+            Stretch::Not => 1.0,
+            of => {
+                let until = above[stage(to).min(above.len() - 1)];
+                let before = stage(from).checked_sub(1).map_or(0, |stage| above[stage]);
+                of.of(f64::from((until - before).max(1)))
+            }
+        };
         let held = weights.holding.map(|part| part * price);
         let lanes = weights.lanes;
         let mut best: Option<Choice> = None;
@@ -168,8 +176,25 @@ impl Runs<'_> {
         let first = if apart > 1 { random.below(apart as u64) as usize } else { 0 };
         room.work += (self.parts.leaving.len() / apart) as u64 * (100 - weights.skipped) / 800;
         for tensor in self.parts.leaving.iter().skip(first).step_by(apart) {
+            let (begin, end) = self.lives[*tensor as usize];
+            if begin >= fullest || end <= fullest {
+                continue;
+            }
             if weights.skipped > 0 && random.below(100) < weights.skipped {
                 continue;
+            }
+            let maker = self.parts.remaker[*tensor as usize];
+            let items = self.parts.items[*tensor as usize].clone();
+            // Most are seen to be dearer than the best so far, whatever the noise, before it is known when they would
+            // leave. What has a compressed form may have been paid for in part.
+            if let (Some(best), false) = (&best, self.parts.has_codecs) {
+                let ways = items.clone().map(|item| self.least_price(item, lanes));
+                let again = maker.map(|op| self.parts.time[op as usize] as f64);
+                let time = ways.chain(again).fold(f64::MAX, f64::min).max(0.5);
+                let bytes = self.parts.bytes[*tensor as usize].min(excess) as f64;
+                if time >= best.score * bytes * stretch(begin, end) * (1.0 + weights.noise) {
+                    continue;
+                }
             }
             let absent =
                 self.absent_at(*tensor, fullest).map(|(since, before)| (since, before, None));
@@ -183,20 +208,13 @@ impl Runs<'_> {
                 .map_or((self.parts.bytes[*tensor as usize], 0.0), |(_, by)| {
                     (small(by), self.price(by, lanes))
                 });
-            let mut stretch = 1.0;
-            if weights.stretch != Stretch::Not {
-                let begin = stage(since);
-                let count = room.above[stage(before).min(room.above.len() - 1)]
-                    - begin.checked_sub(1).map_or(0, |stage| room.above[stage]);
-                stretch = weights.stretch.of(f64::from(count.max(1)));
-            }
+            let stretch = stretch(since, before);
             let drawn = if weights.noise > 0.0 { 2.0 * random.unit() - 1.0 } else { 0.0 };
             let noise = match drawn < 0.0 {
                 true => 1.0 / (1.0 - weights.noise * drawn),
                 false => 1.0 + weights.noise * drawn,
             };
-            let maker = self.parts.remaker[*tensor as usize];
-            for by in self.parts.items[*tensor as usize].clone().chain(maker) {
+            for by in items.chain(maker) {
                 if !self.may_rerun(by, stage(before)) {
                     continue;
                 }
@@ -209,6 +227,7 @@ impl Runs<'_> {
                 let most = best.as_ref().map_or(f64::MAX, |best| best.score * benefit / noise);
                 let most = most + until_now;
                 let time = match item {
+                    Some(_) if self.price(by, lanes) >= most => None,
                     Some(_) => {
                         room.work += PER_ITEM;
                         let slots = self.times(by, since, fullest, before);
@@ -229,6 +248,7 @@ impl Runs<'_> {
                 }
             }
         }
+        room.above = above;
         best
     }
 
@@ -239,6 +259,11 @@ impl Runs<'_> {
         let out = if self.is_copied(item) { 0.0 } else { out * of.copies[0] as f64 };
         let codec = code * of.codec[0] as f64 + decode * of.codec[1] as f64;
         time + out + back * of.copies[1] as f64 + codec
+    }
+
+    /// What an item that copies costs at least, whether or not the host has what it is to bring back.
+    fn least_price(&self, item: u32, [_, back, ..]: Prices) -> f64 {
+        self.parts.item(item).map_or(0.0, |of| back * of.copies[1] as f64)
     }
 
     /// Whether the host has what an item is to bring back.

@@ -4,11 +4,18 @@ use std::ops::Range;
 
 use super::skyline::Item;
 
+/// A range of at most so many items is gone through.
+const FEW: usize = 64;
+
 /// Items by their first section, those without a place: which of them has the highest priority in a
 /// range and ends in time is answered without looking at each. A tree of which each node knows the
 /// best of its part, and when the first and the last of it end.
+///
+/// Of few, looking at each takes less time.
 pub(super) struct Unplaced {
     ends: Vec<u32>,
+    /// By item; zero where it has its place.
+    priorities: Vec<f64>,
     leaves: usize,
     nodes: Vec<Node>,
     /// Nodes looked at.
@@ -31,6 +38,7 @@ impl Unplaced {
     pub fn new(items: &[Item]) -> Self {
         Self {
             ends: items.iter().map(|item| item.end).collect(),
+            priorities: Vec::new(),
             leaves: items.len().next_power_of_two(),
             nodes: Vec::new(),
             #[cfg(test)]
@@ -40,6 +48,8 @@ impl Unplaced {
 
     /// No item has a place.
     pub fn begin(&mut self, priorities: &[f64]) {
+        self.priorities.clear();
+        self.priorities.extend_from_slice(priorities);
         self.nodes.clear();
         self.nodes.resize(2 * self.leaves, NOTHING);
         for (item, (priority, end)) in priorities.iter().zip(&self.ends).enumerate() {
@@ -53,6 +63,7 @@ impl Unplaced {
 
     /// An item has its place.
     pub fn remove(&mut self, item: usize) {
+        self.priorities[item] = 0.0;
         let mut node = self.leaves + item;
         self.nodes[node] = NOTHING;
         while node > 1 {
@@ -63,9 +74,25 @@ impl Unplaced {
 
     /// The item of highest priority in a range that ends by a section, the first of equals.
     pub fn highest(&self, range: Range<usize>, end: u32) -> Option<usize> {
+        if range.len() <= FEW {
+            return self.highest_of_few(range, end);
+        }
         let mut found = NOTHING;
         self.search(1, 0..self.leaves, &range, end, &mut found);
         (found.priority > 0.0).then_some(found.item as usize)
+    }
+
+    fn highest_of_few(&self, range: Range<usize>, end: u32) -> Option<usize> {
+        #[cfg(test)]
+        self.looks.set(self.looks.get() + range.len() as u64);
+        let (mut most, mut found) = (0.0, None);
+        let items = self.priorities[range.clone()].iter().zip(&self.ends[range.clone()]);
+        for ((priority, ends), item) in items.zip(range) {
+            if *priority > most && *ends <= end {
+                (most, found) = (*priority, Some(item));
+            }
+        }
+        found
     }
 
     fn search(
