@@ -60,7 +60,7 @@ impl Bound {
 /// iteration may begin and end it on the device, that is where it does in all plans that this is for;
 /// where there is no room for that, in none.
 pub fn bound(problem: &Problem) -> Bound {
-    or_moving(problem, resident(problem))
+    or_moving(problem, problem.resident())
 }
 
 /// The bound for plans in which what outlives the iteration moves, where there are no others.
@@ -72,7 +72,7 @@ fn or_moving(problem: &Problem, resident: Bound) -> Bound {
 }
 
 /// The bound for plans in which what outlives the iteration begins and ends it on the device: the larger
-/// of the above and of what cuts (`cut`, with the proof) say.
+/// of the above and of what cuts (`cut`, with the proof) say. A problem has it ready ([`Problem::resident`]).
 pub(crate) fn resident(problem: &Problem) -> Bound {
     match problem.cuts().0 {
         Cuts::Needs(needed, op) => Bound::Infeasible { needed, op },
@@ -95,7 +95,7 @@ pub fn tightened(problem: &Problem, monitor: &dyn Monitor) -> Bound {
 
 /// The same, as long as it may go on, which is told how far it is.
 pub(crate) fn tightened_while(problem: &Problem, proceed: &dyn Fn(u64, u64) -> bool) -> Bound {
-    match resident(problem) {
+    match problem.resident() {
         Bound::Time(time) => {
             let more = problem.trace.device_time() + Nanos(problem.more_places(proceed).extra);
             Bound::Time(time.max(more))

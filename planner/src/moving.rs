@@ -32,7 +32,6 @@ use std::collections::BTreeMap;
 
 use schema::{Bytes, Direction, Nanos, OpId, Phase, Plan, Role, TensorId};
 
-use crate::bound::resident;
 use crate::fit::{lower_where_it_fits, share};
 use crate::method::{Method, Offload, needs_swap};
 use crate::{Allowed, Decided, Monitor, PlanError, Problem, Result};
@@ -76,9 +75,17 @@ struct There {
 
 /// Plans with homes on the host, as a method decides about the rest.
 ///
+/// Where a plan is known that keeps all on the device, all effort went into that one: of what moves, what is found with
+/// part of it is enough.
+///
 /// # Errors
 /// If no set of them leaves enough memory, the host does not hold them, or the method has no plan.
-pub(crate) fn plan(method: &dyn Method, problem: &Problem, monitor: &dyn Monitor) -> Result<Plan> {
+pub(crate) fn plan(
+    method: &dyn Method,
+    problem: &Problem,
+    monitor: &dyn Monitor,
+    is_kept_known: bool,
+) -> Result<Plan> {
     let movable = movable(problem);
     let rough_left = ROUGH_OPS / problem.trace.ops.len().max(1);
     let (best, failure) = (None, None);
@@ -115,8 +122,8 @@ pub(crate) fn plan(method: &dyn Method, problem: &Problem, monitor: &dyn Monitor
         trials.round(fastest, CLOSELY, true).into_iter().map(|of| of.1).collect();
     order.extend(left.into_iter().skip(closer).map(|(_, there)| there));
     // The fastest of which there are addresses.
-    let _ =
-        order.into_iter().find(|there| !trials.round(vec![there.clone()], WHOLLY, true).is_empty());
+    let mut wholly = |there: &There| !trials.round(vec![there.clone()], WHOLLY, true).is_empty();
+    let _ = (!is_kept_known).then(|| order.iter().find(|there| wholly(there)));
     trials.best.ok_or(trials.failure.unwrap_or(PlanError::Interrupted))
 }
 
@@ -137,7 +144,7 @@ pub(crate) fn may_pay(problem: &Problem, kept: Nanos) -> bool {
     let mut roomier = problem.clone();
     for moved in levels {
         roomier.budget = problem.budget + moved;
-        let Some(least) = resident(&roomier).time() else { return false };
+        let Some(least) = roomier.resident().time() else { return false };
         if least + copied(moved) < wanted {
             return true;
         }

@@ -9,7 +9,7 @@
 use schema::{Nanos, Plan};
 use simulator::{Infeasible, ProvenPlan};
 
-use crate::bound::{Bound, resident, tightened_while};
+use crate::bound::{Bound, tightened_while};
 use crate::fit::{lower_where_it_fits, share};
 use crate::method::Method;
 use crate::monitor::Cancellation;
@@ -76,25 +76,25 @@ fn fastest_or_moving(
     }
     let may_move = method.moves_state() && problem.allowed.swap;
     if method.moves_state()
-        && let Bound::Infeasible { needed, op } = resident(problem)
+        && let Bound::Infeasible { needed, op } = problem.resident()
     {
         // What no plan can do is not searched for.
         let cause = Infeasible::Memory { needed, op };
         return match may_move {
-            true => moving::plan(method, problem, monitor),
+            true => moving::plan(method, problem, monitor, false),
             false => Err(PlanError::from_infeasible(cause, problem.budget)),
         };
     }
     let kept = match fastest(method, problem, monitor, None) {
         Err(error) if may_move && error.short_by().is_some() => {
-            return moving::plan(method, problem, monitor).map_err(|_| error);
+            return moving::plan(method, problem, monitor, false).map_err(|_| error);
         }
         plan => plan?.expect("nothing is known that is as fast"),
     };
     if !may_move || !moving::may_pay(problem, kept.predicted.iteration) {
         return Ok(kept);
     }
-    let moved = moving::plan(method, problem, monitor).ok();
+    let moved = moving::plan(method, problem, monitor, true).ok();
     let moved = moved.filter(|moved| moved.predicted.iteration < kept.predicted.iteration);
     Ok(moved.unwrap_or(kept))
 }

@@ -11,6 +11,7 @@ use schema::{
 };
 use simulator::{CodecLane, Evaluator, GapId, Model, Policy, Treatment};
 
+use crate::bound::{Bound, resident};
 use crate::codecs::{CodecOptions, CodecTable, is_transient};
 use crate::cut::{Cuts, Several, cuts, more_places};
 use crate::feature_maps::feature_maps;
@@ -46,6 +47,7 @@ pub struct Problem<'a> {
     pub feature_maps: Vec<GapId>,
     trace_digest: Arc<OnceLock<Digest>>,
     cuts: OnceLock<(Bytes, Allowed, (Cuts, usize))>,
+    resident: OnceLock<(Bytes, Allowed, Bound)>,
     more_places: OnceLock<(Bytes, Allowed, Limits, Several)>,
     evaluations_made: Arc<AtomicU64>,
 }
@@ -107,6 +109,7 @@ impl<'a> Problem<'a> {
             feature_maps,
             trace_digest: Arc::default(),
             cuts: OnceLock::new(),
+            resident: OnceLock::new(),
             more_places: OnceLock::new(),
             evaluations_made: Arc::default(),
         }
@@ -117,7 +120,7 @@ impl<'a> Problem<'a> {
     pub fn with_homes(mut self, homes: &[TensorId]) -> Self {
         self.model = Model::with_homes(self.trace, homes);
         self.feature_maps = feature_maps(self.trace, &self.model);
-        self.restricted_to(self.allowed)
+        self.forgetting()
     }
 
     /// The problem in which the host's processor runs these updates, where it runs any. What they change
@@ -126,7 +129,13 @@ impl<'a> Problem<'a> {
         let timed = updates.iter().filter_map(|op| Some((*op, self.update_time_there(*op)?)));
         let timed: Vec<_> = timed.collect();
         self.model = self.model.with_updates_there(&timed);
-        self.restricted_to(self.allowed)
+        self.forgetting()
+    }
+
+    /// The problem without what was found for another model.
+    fn forgetting(self) -> Self {
+        let (cuts, resident, more_places) = Default::default();
+        Self { cuts, resident, more_places, ..self }
     }
 
     /// How long the host's processor takes for an op, if it may run that and runs any.
@@ -208,6 +217,13 @@ impl<'a> Problem<'a> {
         let of = (self.budget, self.allowed);
         let (budget, allowed, found) = *self.cuts.get_or_init(|| (of.0, of.1, cuts(self)));
         if of == (budget, allowed) { found } else { cuts(self) }
+    }
+
+    /// What no plan can beat in which what outlives the iteration stays, found when first asked for.
+    pub(crate) fn resident(&self) -> Bound {
+        let of = (self.budget, self.allowed);
+        let (budget, allowed, found) = *self.resident.get_or_init(|| (of.0, of.1, resident(self)));
+        if of == (budget, allowed) { found } else { resident(self) }
     }
 
     /// What several places of the iteration say of the problem, found when first asked for.

@@ -95,6 +95,12 @@ impl<'a> Packed<'a> {
         self.note(decided, lowered)
     }
 
+    /// The same where addresses are found at the first look.
+    pub(super) fn lower_quickly(&mut self, decided: Decided) -> Result<()> {
+        let lowered = self.lowered(&decided, Effort::Little);
+        self.note(decided, lowered)
+    }
+
     /// The same of several, side by side, up to the first that becomes a plan: what became of each.
     pub(super) fn lower_first(&mut self, all: Vec<Decided>) -> Vec<Result<()>> {
         let lowered: Vec<_> =

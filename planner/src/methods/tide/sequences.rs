@@ -52,7 +52,7 @@ const GOOD_ENOUGH: u64 = 2000;
 /// Of what was found, so many of the best are given addresses until one has some: where memory is short, many have
 /// none. No more than have so many ops together.
 const TRIED: usize = 40;
-const TRIED_OPS: usize = 100_000;
+const TRIED_OPS: usize = 30_000;
 
 /// So many of them side by side.
 const ABREAST: usize = 2;
@@ -114,7 +114,7 @@ impl Packed<'_> {
 
     /// Carries out the cuts that bound the problem, as they stand. That takes milliseconds, and
     /// holds dead tensors where treatments of gaps cannot. What fits at its place need not fit
-    /// elsewhere, nor have addresses, so they are made for less memory, too.
+    /// elsewhere, nor have addresses at the first look, so they are made for less memory, too.
     pub fn try_cuts(&mut self, allowed: Allowed, place: usize) {
         let policy = policy_of_sequences(self.problem);
         let parts = Parts::new(self.problem, policy);
@@ -136,7 +136,7 @@ impl Packed<'_> {
             all.truncate(if is_long { 1 } else { all.len() });
             for (_, steps) in all {
                 let decided = Decided::from_steps(self.problem, steps, policy);
-                match self.lower(decided.taken_from("a minimum cut")) {
+                match self.lower_quickly(decided.taken_from("a minimum cut")) {
                     Ok(()) => return,
                     Err(PlanError::Fragmented { short_by, budget, .. }) if is_long => {
                         enough = shrunk(self.target, budget, short_by);
