@@ -78,7 +78,8 @@ impl Course {
     /// Of the effort, one of so many parts.
     fn part(self) -> u64 {
         match self {
-            Self::Whole | Self::Roaming => 1,
+            Self::Whole => 1,
+            Self::Roaming => 2,
             Self::Little => 4,
         }
     }
