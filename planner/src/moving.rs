@@ -140,7 +140,7 @@ pub(crate) fn may_pay(problem: &Problem, kept: Nanos) -> bool {
     let levels =
         (0..=HALVINGS).map(|level| Bytes(all.0 >> level)).filter(|moved| *moved > Bytes::ZERO);
     let copied = |moved| problem.machine.link.copy_time(Direction::D2h, moved);
-    let Some(fewest) = levels.clone().last().map(copied) else { return false };
+    let Some(fewest) = levels.clone().next_back().map(copied) else { return false };
     let mut roomier = problem.clone();
     for moved in levels {
         roomier.budget = problem.budget + moved;

@@ -31,6 +31,16 @@ const SHORT: usize = 1000;
 /// There, what is slower by no more than such a part is packed all the same: with less room, by accident, it may be faster.
 const ACCIDENT: u64 = 50;
 
+/// What is to be done with what a method decides.
+#[derive(PartialEq, Eq)]
+enum Worth {
+    /// It may be faster than what is kept.
+    Packing,
+    /// It does not fit, or is slower; what its method decides for less memory may be another matter.
+    LessMemory,
+    Nothing,
+}
+
 impl Packed<'_> {
     /// Tries sequences without codecs and reruns alone, which searches with more choices may miss.
     pub fn try_less(&mut self) {
@@ -64,7 +74,7 @@ impl Packed<'_> {
             crate::methods::all().into_iter().filter(|method| is_tried(method.as_ref())).collect();
         // Some take a hundred times as long as others.
         let decided: Vec<_> = (methods.par_iter().with_max_len(1))
-            .map(|method| self.decided_until_faster(method.as_ref(), &problem))
+            .map(|method| self.decided_until_worth(method.as_ref(), &problem))
             .collect();
         for (method, decided) in methods.iter().zip(decided) {
             self.try_method(method.as_ref(), &problem, decided);
@@ -78,50 +88,51 @@ impl Packed<'_> {
         method.decide(&problem, share(self.target, permille), self.monitor)
     }
 
-    /// What a method decides for its targets, up to the first where that may be faster than what is kept.
-    fn decided_until_faster(&self, method: &dyn Method, problem: &Problem) -> Vec<Decided> {
+    /// What a method decides for its targets, up to the first that says whether it has a faster plan.
+    fn decided_until_worth(&self, method: &dyn Method, problem: &Problem) -> Vec<Decided> {
         let mut all = Vec::new();
         for permille in method.targets() {
             let Ok(decided) = self.decided_by(method, problem, *permille) else { break };
-            let time = self.time_of(&decided);
+            let worth = self.worth(&decided);
             all.push(decided);
-            if time.is_some_and(|time| time.is_none_or(|time| !self.is_beyond(time))) {
-                break;
-            }
-            if problem.trace.ops.len() > SHORT && time.is_some() {
+            if worth != Worth::LessMemory {
                 break;
             }
         }
         all
     }
 
-    /// Whether what takes so long cannot be faster than what is kept.
-    fn is_beyond(&self, time: u64) -> bool {
+    fn worth(&self, decided: &Decided) -> Worth {
         let is_long = self.problem.trace.ops.len() > SHORT;
         let accident = if is_long { 0 } else { self.time() / ACCIDENT };
-        time >= self.time().saturating_add(accident)
+        match self.time_of(decided) {
+            None => Worth::LessMemory,
+            Some(time) if time.is_none_or(|t| t < self.time().saturating_add(accident)) => {
+                Worth::Packing
+            }
+            _ if is_long => Worth::Nothing,
+            _ => Worth::LessMemory,
+        }
     }
 
     /// Keeps what [`plan`](crate::plan) would make a method's own plan of, if that is faster.
     fn try_method(&mut self, method: &dyn Method, problem: &Problem, decided: Vec<Decided>) {
-        let is_long = problem.trace.ops.len() > SHORT;
-        let mut first = decided.into_iter();
+        let mut known = decided.into_iter();
         let mut tried: Option<Decided> = None;
         for permille in method.targets() {
-            let next = first.next().map_or_else(|| self.decided_by(method, problem, *permille), Ok);
+            let next = known.next().map_or_else(|| self.decided_by(method, problem, *permille), Ok);
             let Ok(decided) = next else { return };
             if tried.as_ref() == Some(&decided) {
                 continue;
             }
-            let time = self.time_of(&decided);
-            if let Some(Some(time)) = time {
+            if let Some(Some(time)) = self.time_of(&decided) {
                 self.others.push((time, decided.clone()));
             }
-            match time {
-                Some(Some(time)) if self.is_beyond(time) && is_long => return,
-                Some(Some(time)) if self.is_beyond(time) => {}
-                Some(_) if self.lower(decided.clone().taken_from(method.name())).is_ok() => return,
-                _ => {}
+            let own = || decided.clone().taken_from(method.name());
+            match self.worth(&decided) {
+                Worth::Packing if self.lower(own()).is_ok() => return,
+                Worth::Packing | Worth::LessMemory => {}
+                Worth::Nothing => return,
             }
             tried = Some(decided);
         }
