@@ -86,7 +86,7 @@ pub(crate) fn resident(problem: &Problem) -> Bound {
     }
 }
 
-/// The same with more time: several places of the iteration together, where nothing is copied or
+/// The same with more time: several places of the iteration together, where nothing is
 /// compressed. Told to stop, it is what is known by then. It is found once for a problem.
 pub fn tightened(problem: &Problem, monitor: &dyn Monitor) -> Bound {
     let proceed = |done, of| monitor.proceed(Progress { phase: "bound", done, of });

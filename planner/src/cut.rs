@@ -48,8 +48,8 @@
 //! (`prices.rs`), each cut being a plane.
 
 mod carried;
-mod climb;
 mod flow;
+mod late;
 mod lazy;
 mod place;
 mod prices;
@@ -146,23 +146,23 @@ pub(crate) fn cuts(problem: &Problem) -> (Cuts, usize) {
     (search.look_around().unwrap_or(Cuts::Extra(search.extra)), search.best_at)
 }
 
-/// What several places together say, where nothing is copied or compressed.
+/// What several places together say, where nothing is compressed.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Several {
     /// The iteration takes at least this much, in nanoseconds, beyond the time of its ops.
     pub extra: u64,
-    /// What they hold, carried out as late as can be. Nothing says that it fits.
+    /// What they hold, carried out as late as can be, where nothing is copied. Nothing says that it fits.
     pub sequences: Vec<Vec<Rerun>>,
 }
 
 /// What several places say. Told not to proceed, it says what it has.
 pub(crate) fn more_places(problem: &Problem, proceed: &dyn Fn(u64, u64) -> bool) -> Several {
-    let mut search = Search::new(problem);
-    let may = problem.allowed;
-    if may.swap || may.compress || search.look_around().is_some() || search.extra == 0 {
-        return Several { extra: search.extra, ..Several::default() };
+    match problem.cuts() {
+        (Cuts::Extra(extra), at) if extra > 0 && !problem.allowed.compress => {
+            several::several(problem, at, extra, proceed)
+        }
+        _ => Several::default(),
     }
-    several::several(problem, search.best_at, search.extra, proceed)
 }
 
 /// What has been found so far.

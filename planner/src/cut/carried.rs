@@ -27,7 +27,7 @@ pub(crate) struct Carried {
 
 /// What a choice does with a tensor.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-enum Had {
+pub(super) enum Had {
     Not,
     Held,
     Back(u32),

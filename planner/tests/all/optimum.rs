@@ -34,9 +34,13 @@ const KINDS: [(&str, Allowed); 6] = [
     ("all", kind(true, true, true)),
 ];
 
-fn small_trace(random: &mut Random, most_tensors: usize) -> Trace {
+/// A trace of few ops, in which constants change or do not.
+fn small_trace(random: &mut Random, most_tensors: usize, trains: bool) -> Trace {
     loop {
-        let trace = random::trace(random, 7);
+        let trace = match trains {
+            true => random::training(random, 5),
+            false => random::trace(random, 7),
+        };
         if trace.ops.len() > 2 && (2..=most_tensors).contains(&trace.tensors.len()) {
             return trace;
         }
@@ -81,7 +85,8 @@ fn no_plan_at_all_beats_the_bound() {
     for seed in seeds {
         let random = &mut Random::new(seed);
         let (kind, allowed) = KINDS[(seed % KINDS.len() as u64) as usize];
-        let trace = small_trace(random, if allowed.compress { 5 } else { 7 });
+        let trains = seed / KINDS.len() as u64 % 3 == 2;
+        let trace = small_trace(random, if allowed.compress { 5 } else { 7 }, trains);
         let (machine, models, options) = surroundings(random);
         let mut problem =
             Problem::new(&trace, &machine, Bytes(1 << 40)).with_codecs(&models, options);
@@ -126,18 +131,25 @@ impl Monitor for Impatient {
 
 #[test]
 fn several_places_say_more_than_one_and_less_when_told_to_stop() {
-    let trace = family("second-order:seed=9,ops=300").unwrap();
-    let machine = scenarios::machine("titan-v").unwrap();
-    let budget = Bytes(in_core(&trace).peak.0 / 100 * 50);
-    let problem = || {
-        let problem = Problem::new(&trace, &machine, budget).with_evaluations(5000);
-        problem.with_allowed(kind(false, true, false))
-    };
-    let one = bound(&problem()).time().unwrap();
-    let stopped = tightened(&problem(), &Impatient).time().unwrap();
-    let several = tightened(&problem(), &NoMonitor).time().unwrap();
-    assert!(one <= stopped && stopped <= several && one < several, "{one} {stopped} {several}");
-    assert_eq!(tightened(&problem(), &NoMonitor).time(), Some(several));
+    let cases = [
+        ("second-order:seed=9,ops=300", 50, 5000, false),
+        ("u-shaped:seed=3,ops=285", 30, 20_000, true),
+    ];
+    for (name, percent, evaluations, swap) in cases {
+        let trace = family(name).unwrap();
+        let machine = scenarios::machine("titan-v").unwrap();
+        let budget = Bytes(in_core(&trace).peak.0 / 100 * percent);
+        let problem = || {
+            let problem = Problem::new(&trace, &machine, budget).with_evaluations(evaluations);
+            problem.with_allowed(kind(swap, true, false))
+        };
+        let one = bound(&problem()).time().unwrap();
+        let stopped = tightened(&problem(), &Impatient).time().unwrap();
+        let several = tightened(&problem(), &NoMonitor).time().unwrap();
+        let all = format!("{name}: {one} {stopped} {several}");
+        assert!(one <= stopped && stopped <= several && one < several, "{all}");
+        assert_eq!(tightened(&problem(), &NoMonitor).time(), Some(several), "{name}");
+    }
 }
 
 /// Plans that move state are left aside: the optimum knows none. Sizes are whole aligned blocks, so that
@@ -151,7 +163,7 @@ fn tide_mostly_finds_the_best_of_all_plans() {
     for seed in seeds {
         let random = &mut Random::new(seed);
         let (kind, allowed) = KINDS[(seed % KINDS.len() as u64) as usize];
-        let mut trace = small_trace(random, if allowed.compress { 5 } else { 7 });
+        let mut trace = small_trace(random, if allowed.compress { 5 } else { 7 }, false);
         let aligned = |bytes: Bytes| Bytes(bytes.0.next_multiple_of(1024));
         trace.tensors.iter_mut().for_each(|tensor| tensor.bytes = aligned(tensor.bytes));
         trace.ops.iter_mut().for_each(|op| op.workspace = aligned(op.workspace));

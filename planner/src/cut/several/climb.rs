@@ -2,7 +2,7 @@
 //! Pock, 2011) with a step for each row and share (Pock and Chambolle, 2011), averages, restarts
 //! and a balance of steps as in PDLP (Applegate et al., 2021).
 
-use super::several::Programme;
+use super::programme::Programme;
 
 /// So many iterations pass between two looks at how good prices are.
 const LOOK: usize = 40;
@@ -14,12 +14,12 @@ const CLOSE: f64 = 1e-5;
 /// this part of it.
 const RAISED: f64 = 1e-4;
 
-/// Shares and prices, those of memory for the whole budget.
+/// Shares and prices, those of stores for a unit of each.
 #[derive(Debug, Clone)]
 pub(super) struct Climb {
     pub shares: Vec<f64>,
     pub rows: Vec<f64>,
-    pub memory: Vec<f64>,
+    pub stores: Vec<f64>,
     /// How long steps of shares are, as against those of prices.
     pub balance: f64,
 }
@@ -29,7 +29,7 @@ impl Climb {
     pub fn new(programme: &Programme) -> Self {
         let shares = programme.limits.iter().map(|limits| limits[0]).collect();
         let rows = vec![0.0; programme.rows.len()];
-        Self { shares, rows, memory: vec![0.0; programme.memory.len()], balance: 1.0 }
+        Self { shares, rows, stores: vec![0.0; programme.stores.len()], balance: 1.0 }
     }
 
     fn add(&mut self, other: &Self, factor: f64) {
@@ -38,11 +38,11 @@ impl Climb {
         };
         add(&mut self.shares, &other.shares);
         add(&mut self.rows, &other.rows);
-        add(&mut self.memory, &other.memory);
+        add(&mut self.stores, &other.stores);
     }
 
     fn scale(&mut self, factor: f64) {
-        for values in [&mut self.shares, &mut self.rows, &mut self.memory] {
+        for values in [&mut self.shares, &mut self.rows, &mut self.stores] {
             values.iter_mut().for_each(|value| *value *= factor);
         }
     }
@@ -50,18 +50,17 @@ impl Climb {
     fn copy_from(&mut self, other: &Self) {
         self.shares.copy_from_slice(&other.shares);
         self.rows.copy_from_slice(&other.rows);
-        self.memory.copy_from_slice(&other.memory);
+        self.stores.copy_from_slice(&other.stores);
     }
 }
 
 /// Steps and what is needed again and again.
 struct Steps<'a> {
     programme: &'a Programme<'a>,
-    budget: f64,
-    /// By share, by row and by place: the length of a step.
+    /// By share, by row and by store: the length of a step.
     shares: Vec<f64>,
     rows: Vec<f64>,
-    memory: Vec<f64>,
+    stores: Vec<f64>,
     /// By share: its cost at the present prices, and what it was with its last step once more.
     cost: Vec<f64>,
     ahead: Vec<f64>,
@@ -69,26 +68,24 @@ struct Steps<'a> {
 
 impl<'a> Steps<'a> {
     fn new(programme: &'a Programme<'a>) -> Self {
-        let [budget, weight] = programme.memory_weight();
         let mut taken = vec![0.0; programme.cost.len()];
         for (row, weight) in programme.rows.iter().zip(&programme.weights) {
             row.iter().for_each(|share| taken[*share as usize] += weight);
         }
-        let mut memory = Vec::new();
-        for place in &programme.memory {
-            let mut sum = 0.0;
-            for (share, bytes) in &place.held {
-                taken[*share as usize] += weight * *bytes as f64 / budget;
-                sum += *bytes as f64 / budget;
+        let mut stores = Vec::new();
+        for store in &programme.stores {
+            let (unit, mut sum) = (store.unit as f64, 0.0);
+            for (share, takes) in &store.takes {
+                taken[*share as usize] += store.weight * takes.abs() as f64 / unit;
+                sum += takes.abs() as f64 / unit;
             }
-            memory.push(weight / f64::max(sum, 1e-12));
+            stores.push(store.weight / f64::max(sum, 1e-12));
         }
         Self {
             programme,
-            budget,
             shares: taken.into_iter().map(|taken| 1.0 / f64::max(taken, 1e-12)).collect(),
             rows: programme.weights.iter().map(|weight| weight / 3.0).collect(),
-            memory,
+            stores,
             cost: vec![0.0; programme.cost.len()],
             ahead: vec![0.0; programme.cost.len()],
         }
@@ -103,9 +100,10 @@ impl<'a> Steps<'a> {
             self.cost[row[1] as usize] -= price;
             self.cost[row[2] as usize] -= price;
         }
-        for (place, price) in programme.memory.iter().zip(&at.memory) {
-            for (share, bytes) in &place.held {
-                self.cost[*share as usize] += price * *bytes as f64 / self.budget;
+        for (store, price) in programme.stores.iter().zip(&at.stores) {
+            let unit = store.unit as f64;
+            for (share, takes) in &store.takes {
+                self.cost[*share as usize] += price * *takes as f64 / unit;
             }
         }
     }
@@ -129,13 +127,14 @@ impl<'a> Steps<'a> {
             self.cost[one] -= *price;
             self.cost[other] -= *price;
         }
-        for (at_place, place) in programme.memory.iter().enumerate() {
-            let held = place.held.iter().map(|(id, b)| *b as f64 * self.ahead[*id as usize]);
-            let lacks = (held.sum::<f64>() - place.room as f64) / self.budget;
-            let price = &mut at.memory[at_place];
-            *price = (*price + self.memory[at_place] / balance * lacks).max(0.0);
-            for (share, bytes) in &place.held {
-                self.cost[*share as usize] += *price * *bytes as f64 / self.budget;
+        let stores = programme.stores.iter().zip(&mut at.stores).zip(&self.stores);
+        for ((store, price), step) in stores {
+            let unit = store.unit as f64;
+            let taken = store.takes.iter().map(|(id, b)| *b as f64 * self.ahead[*id as usize]);
+            let lacks = (taken.sum::<f64>() - store.room as f64) / unit;
+            *price = (*price + step / balance * lacks).max(0.0);
+            for (share, takes) in &store.takes {
+                self.cost[*share as usize] += *price * *takes as f64 / unit;
             }
         }
     }
@@ -152,11 +151,12 @@ impl<'a> Steps<'a> {
             let [wanted, one, other] = row.map(|share| at.shares[share as usize]);
             lacking += weight * (wanted - one - other).max(0.0);
         }
-        let [_, weight] = programme.memory_weight();
-        for (place, price) in programme.memory.iter().zip(&at.memory) {
-            let held = place.held.iter().map(|(id, b)| *b as f64 * at.shares[*id as usize]);
-            lacking += weight * ((held.sum::<f64>() - place.room as f64) / self.budget).max(0.0);
-            bound -= price * place.room as f64 / self.budget;
+        for (store, price) in programme.stores.iter().zip(&at.stores) {
+            let unit = store.unit as f64;
+            let taken = store.takes.iter().map(|(id, b)| *b as f64 * at.shares[*id as usize]);
+            let lacks = (taken.sum::<f64>() - store.room as f64) / unit;
+            lacking += store.weight * lacks.max(0.0);
+            bound -= price * store.room as f64 / unit;
         }
         let costs = programme.cost.iter().zip(&at.shares);
         let spent: f64 = costs.map(|(cost, share)| *cost as f64 * share).sum();
@@ -169,7 +169,7 @@ impl<'a> Steps<'a> {
             a.iter().zip(b).zip(steps).map(|((a, b), step)| (a - b) * (a - b) / step).sum()
         };
         let prices = sum(&one.rows, &other.rows, &self.rows);
-        let prices = prices + sum(&one.memory, &other.memory, &self.memory);
+        let prices = prices + sum(&one.stores, &other.stores, &self.stores);
         [sum(&one.shares, &other.shares, &self.shares).sqrt(), prices.sqrt()]
     }
 }
