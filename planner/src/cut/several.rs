@@ -115,6 +115,9 @@ const WORK: [u64; 2] = [1000, 1000];
 
 const MOST_PLACES: usize = 16;
 
+/// Where something may be copied, it is given up if so many places say no more than one of them alone does.
+const IN_VAIN: usize = 6;
+
 /// A place that raises the bound by less than this part of it, in millionths, is given up, and so
 /// are the ops around it: this part of all, in each direction.
 const WORTH: f64 = 200.0;
@@ -180,7 +183,10 @@ pub(super) fn several(
     let mut tried = vec![false; ops];
     tried[first] = true;
     let mut load = programme.load(&best);
-    while proceed(work) {
+    let mut count = 0;
+    while proceed(work) && (!facts.copies || count < IN_VAIN || extra > known || ops <= MOST_PLACES)
+    {
+        count += 1;
         // Of few ops, all are places.
         let is_candidate = |op: &usize| !tried[*op] && (load[*op] > budget || ops <= MOST_PLACES);
         let next = (0..ops).filter(is_candidate).max_by_key(|op| (load[*op], ops - op));

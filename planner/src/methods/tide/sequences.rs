@@ -33,7 +33,7 @@ const CUT_ROOMS: [u64; 3] = [1000, 980, 950];
 
 /// Work per evaluation that the limits allow, where nothing is copied, where something may be, and
 /// where something may be compressed.
-const WORK: [u64; 3] = [80, 40, 60];
+const WORK: [u64; 3] = [80, 25, 40];
 
 /// That is for traces of so many ops where something may be copied; less for longer ones, and more
 /// for shorter.
