@@ -33,7 +33,7 @@ const CUT_ROOMS: [u64; 3] = [1000, 980, 950];
 
 /// Work per evaluation that the limits allow, where nothing is copied, where something may be, and
 /// where something may be compressed.
-const WORK: [u64; 3] = [80, 25, 40];
+const WORK: [u64; 3] = [80, 40, 80];
 
 /// That is for traces of so many ops where something may be copied; less for longer ones, and more
 /// for shorter.
@@ -190,9 +190,9 @@ impl Packed<'_> {
         let kind = if allowed.compress { 2 } else { usize::from(waits) };
         let mut effort = problem.limits.evaluations * WORK[kind] / course.part();
         if waits {
-            // What a round takes grows with the trace.
+            // What a round takes grows with the trace; on a short one, there is less to find.
             let ops = (problem.trace.ops.len() as u64).clamp(OPS / 4, 3 * OPS);
-            effort = effort * OPS / ops;
+            effort = effort * OPS / ops.max((ops * OPS).isqrt());
         }
         let is_long = problem.trace.ops.len() > LONG;
         let tried = if is_long { 1 } else { (TRIED_OPS / parts.ops().max(1)).min(TRIED) };
