@@ -109,9 +109,8 @@ use programme::Programme;
 /// For how long prices need not get better at a place that is tried: the first time, and once more.
 const PATIENCE: [usize; 2] = [6, 25];
 
-/// How many rows and shares all iterations may look at, per evaluation that the limits allow: where
-/// nothing is copied, and where something may be, when there are more for each place.
-const WORK: [u64; 2] = [1000, 1000];
+/// How many rows and shares all iterations may look at, per evaluation that the limits allow.
+const WORK: u64 = 1000;
 
 const MOST_PLACES: usize = 16;
 
@@ -171,7 +170,7 @@ pub(super) fn several(
     let facts = Facts::new(problem, known, price);
     let ops = problem.trace.ops.len();
     let around = ops / AROUND[usize::from(facts.copies)];
-    let limit = problem.limits.evaluations.saturating_mul(WORK[usize::from(facts.copies)]);
+    let limit = problem.limits.evaluations.saturating_mul(WORK);
     let mut work = usize::try_from(limit).unwrap_or(usize::MAX);
     let proceed = |work: usize| work > 0 && proceed(limit.saturating_sub(work as u64), limit);
     let mut patience = PATIENCE[0];

@@ -152,33 +152,20 @@ impl<'a> Programme<'a> {
     pub(super) fn slot(&mut self, share: Share) -> Option<&mut u32> {
         let (tensors, ops) = (self.facts.maker.len(), self.facts.problem.trace.ops.len());
         let stretch = |from, to| self.at(from) * (self.places.len() + 1) + self.at(to);
-        match share {
-            Share::Fixed => None,
-            Share::Held { place, tensor } => {
-                let at = self.at(place);
-                self.held.get_mut(at * tensors + tensor)
-            }
-            Share::Again { from, to, op } => {
-                let stretch = stretch(from, to);
-                self.again.get_mut(stretch * ops + op)
-            }
-            Share::Out { place, tensor } => {
-                let at = self.at(place);
-                self.out.get_mut(at * tensors + tensor)
-            }
+        let (number, table) = match share {
+            Share::Fixed => return None,
+            Share::Held { place, tensor } => (self.at(place) * tensors + tensor, &mut self.held),
+            Share::Again { from, to, op } => (stretch(from, to) * ops + op, &mut self.again),
+            Share::Out { place, tensor } => (self.at(place) * tensors + tensor, &mut self.out),
             Share::Back { from, to, tensor } => {
-                let stretch = stretch(from, to);
-                self.back.get_mut(stretch * tensors + tensor)
+                (stretch(from, to) * tensors + tensor, &mut self.back)
             }
             Share::Filled { from, to, tensor } => {
-                let stretch = stretch(from, to);
-                self.filled.get_mut(stretch * tensors + tensor)
+                (stretch(from, to) * tensors + tensor, &mut self.filled)
             }
-            Share::Lost { to } => {
-                let at = self.at(to);
-                self.lost.get_mut(at)
-            }
-        }
+            Share::Lost { to } => (self.at(to), &mut self.lost),
+        };
+        table.get_mut(number)
     }
 
     /// The number of a share, if there is one already; else it is made, and costs so much.
