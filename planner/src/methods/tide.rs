@@ -12,7 +12,6 @@ use crate::method::{About, Method};
 use crate::{Allowed, Decided, Monitor, PlanError, Problem, Progress, Result, bound};
 use options::Options;
 use packed::Packed;
-use sequences::Course;
 
 /// Our own method: keep, swap, recompute and compress, decided together.
 ///
@@ -24,8 +23,8 @@ use sequences::Course;
 ///    stands in the sequence like a rerun, so that a plan may hold dead tensors, share reruns, drop
 ///    twice and copy in between, which one treatment per gap cannot say. With copies and codecs, what
 ///    is judged is the evaluator's iteration time, exact with all stalls.
-/// 3. On short traces with copies or codecs, the search goes on from the best, further from it and with some memory
-///    left free now and then.
+/// 3. The search goes on from the best for as long as that makes the iteration shorter; with copies or codecs, further
+///    from it and with some memory left free now and then.
 /// 4. What other methods decide that take little time is tried last, and sequences with less that is
 ///    allowed (`others.rs`).
 ///
@@ -33,9 +32,6 @@ use sequences::Course;
 /// same problem gives the same plan on any number of threads. Told to stop, the search ends with the
 /// best plan that it has. The plan's settings say where it is from.
 pub struct Tide;
-
-/// On traces of at most so many ops, where something may be copied or compressed, the search roams, too.
-const SHORT: usize = 1000;
 
 fn some(found: Vec<Decided>) -> Option<Vec<Decided>> {
     (!found.is_empty()).then_some(found)
@@ -95,12 +91,7 @@ impl Method for Tide {
                 return Ok(best.take());
             }
         }
-        best.search_sequences(problem.allowed, place, Course::Whole);
-        let is_short = problem.trace.ops.len() <= SHORT;
-        let roams = copies && is_short && !problem.is_rough && best.is_within(u64::MAX);
-        if roams && !best.is_within(least.0) {
-            best.search_sequences(problem.allowed, place, Course::Roaming);
-        }
+        best.search_sequences(problem.allowed, place);
         if !best.is_within(least.0) {
             best.try_less();
         }

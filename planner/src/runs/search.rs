@@ -82,8 +82,9 @@ pub(crate) struct Search<'a> {
     pub place: usize,
     /// Work, so that the same seed finds the same.
     pub effort: u64,
-    /// Whether to go further from what is best, and to leave some memory free now and then.
-    pub roams: bool,
+    /// Whether another search was before: none begins with nothing then, and where something is copied or compressed, this
+    /// one goes further, and leaves some memory free now and then.
+    pub goes_on: bool,
     /// What a nanosecond of each lane costs, against one of compute.
     pub lanes: Prices,
     /// Whether to go on, given the work done and the effort.
@@ -118,7 +119,8 @@ pub(crate) fn search(parts: &Parts, search: Search, mut judge: Option<&mut dyn J
     let begin = room.work;
     let mut guessed = runs.guess();
     let first = best as f64;
-    let hottest = TEMPERATURES[0] * if search.roams { HOTTER } else { 1.0 };
+    let roams = search.goes_on && judge.is_some();
+    let hottest = TEMPERATURES[0] * if roams { HOTTER } else { 1.0 };
     let mut rounds = 0u64;
     while room.work < effort && best > 0 {
         rounds += 1;
@@ -141,7 +143,7 @@ pub(crate) fn search(parts: &Parts, search: Search, mut judge: Option<&mut dyn J
         runs.ruin(most, None, &mut random);
         let slack = limit * 1.01;
         room.until = room.work + effort / Search::ROUNDS;
-        let spare = match search.roams && random.below(2) == 0 {
+        let spare = match roams && random.below(2) == 0 {
             true => (budget as f64 * SPARE * random.unit()) as i64,
             false => 0,
         };
@@ -234,8 +236,17 @@ impl Search<'_> {
                 parts.has_codecs && !reruns.iter().any(|(_, op)| parts.is_hold(*op))
             })
             .chain(given.iter().map(|reruns| (reruns.as_slice(), false)))
-            .chain((0..STARTS).map(|_| (&[][..], false)));
+            .chain((0..if self.goes_on { 0 } else { STARTS }).map(|_| (&[][..], false)));
         let mut started = Started::default();
+        // As they stand, first: with copies, what seems to be of no use may give others their time.
+        for runs in given.iter().map(|reruns| Runs::with(parts, reruns)) {
+            if runs.peak() <= budget
+                && let Some(cost) = cost_of(&runs, f64::MAX, judge, room)
+            {
+                limit = (cost + cost / 2).min(limit);
+                started.note(cost, runs);
+            }
+        }
         for (start, (reruns, is_spread)) in starts.enumerate() {
             let none_yet = started.found.is_empty();
             let most = if none_yet { effort } else { effort / 3 };

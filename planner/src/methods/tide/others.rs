@@ -4,7 +4,6 @@ use rayon::prelude::*;
 use schema::Nanos;
 
 use super::packed::Packed;
-use super::sequences::Course;
 use crate::fit::share;
 use crate::method::Method;
 use crate::{Allowed, Decided, Problem, Result};
@@ -48,11 +47,11 @@ impl Packed<'_> {
         let place = self.fullest();
         if allowed.compress && (allowed.swap || allowed.recompute) {
             let without = Allowed { compress: false, ..allowed };
-            self.search_sequences(without, place, Course::Little);
+            self.search_sequences(without, place);
         }
         if allowed.recompute && (allowed.swap || allowed.compress) {
             let alone = Allowed { swap: false, recompute: true, compress: false };
-            self.search_sequences(alone, place, Course::Little);
+            self.search_sequences(alone, place);
         }
     }
 

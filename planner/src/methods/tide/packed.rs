@@ -187,11 +187,6 @@ impl<'a> Packed<'a> {
         self.found.last().is_some_and(|(best, _)| *best <= time)
     }
 
-    /// The fastest so far.
-    pub fn best(&self) -> Option<&Decided> {
-        self.found.last().map(|(_, decided)| decided)
-    }
-
     /// The time of the fastest plan so far, all the time there is if there is none.
     pub fn time(&self) -> u64 {
         self.found.last().map_or(u64::MAX, |(best, _)| *best)

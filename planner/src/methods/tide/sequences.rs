@@ -14,19 +14,29 @@ use crate::fit::{share, shrunk};
 use crate::kept_load::{certain_load, fullest};
 use crate::methods::Dtr;
 use crate::runs::{
-    Found, Judge, Parts, Rerun, Runs, Search, reruns_of, reruns_under, search, steps_of, whole,
+    Found, Judge, Parts, Prices, Rerun, Runs, Search, reruns_of, reruns_under, search, steps_of,
+    whole,
 };
-use crate::{Allowed, Decided, PlanError, Problem, Progress};
+use crate::{Allowed, Decided, Monitor, PlanError, Problem, Progress};
 
-/// What the two searches draw from.
+/// What the two searches draw from, and how far that is apart from leg to leg.
 const SEEDS: [u64; 2] = [1, 2];
+const SEEDS_APART: u64 = 10_000;
 
-/// Shares of the memory, in thousandths, for which is searched until something can be packed, and
-/// the part of the effort that this takes, in quarters. Where what is found lacks something, the next is one
-/// in which that is there. The first time it is not yet known what
-/// several places hold, where they say anything.
-const ROOMS: [(u64, u64); 9] =
-    [(1000, 1), (1000, 3), (998, 1), (994, 1), (985, 1), (970, 1), (940, 1), (900, 1), (850, 1)];
+/// Shares of the memory, in thousandths, for which is searched until something can be packed. Where what is
+/// found lacks something, the next is one in which that is there.
+const ROOMS: [u64; 8] = [1000, 998, 994, 985, 970, 940, 900, 850];
+
+/// A search goes in legs of a quarter of its effort, each from the best of the one before, for as long as one makes
+/// the iteration shorter by more than this part of it; and no more than so many.
+const WORTH: u64 = 10_000;
+const LEGS: u64 = 12;
+
+/// Quarters of the effort: of a leg, of the second where the first found nothing or there are no more than two, and of
+/// the first where something may be copied or less is allowed.
+const LEG: u64 = 1;
+const ONCE_MORE: u64 = 3;
+const AT_ONCE: u64 = 4;
 
 /// The same for cuts that are carried out as they stand.
 const CUT_ROOMS: [u64; 3] = [1000, 980, 950];
@@ -38,6 +48,9 @@ const WORK: [u64; 3] = [80, 40, 80];
 /// That is for traces of so many ops where something may be copied; less for longer ones, and more
 /// for shorter.
 const OPS: u64 = 2500;
+
+/// Where less is allowed than the problem allows, so small a part of it is enough.
+const LESS: u64 = 4;
 
 /// Work that it takes to evaluate a run of a sequence in which something is copied or compressed.
 const PER_RUN: u64 = 2;
@@ -63,28 +76,6 @@ const PRICE: f64 = 0.1;
 /// What DTR makes is no start where it takes so many times as long as an iteration in core.
 const THRASHES: u64 = 4;
 
-/// How a search goes.
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum Course {
-    /// With all effort.
-    Whole,
-    /// From the best plan so far, further from it than a search from nothing, and with memory to spare.
-    Roaming,
-    /// With part of the effort: less is allowed.
-    Little,
-}
-
-impl Course {
-    /// Of the effort, one of so many parts.
-    fn part(self) -> u64 {
-        match self {
-            Self::Whole => 1,
-            Self::Roaming => 2,
-            Self::Little => 4,
-        }
-    }
-}
-
 /// What the evaluator says of sequences.
 struct Replayed<'a> {
     problem: &'a Problem<'a>,
@@ -101,7 +92,7 @@ impl Judge for Replayed<'_> {
     }
 }
 
-impl Packed<'_> {
+impl<'a> Packed<'a> {
     /// What the cut at a place says, for shares of the memory.
     fn cuts_at(&self, allowed: Allowed, parts: &Parts, place: usize, room: u64) -> Carried {
         let mut problem = self.problem.restricted_to(allowed);
@@ -160,136 +151,235 @@ impl Packed<'_> {
         fullest(&certain_load(self.problem))
     }
 
-    /// Searches for the sequence that costs least, from what the cut at a place holds, from what DTR
-    /// runs again and from nothing; and where nothing is copied, once more from what several places
-    /// together hold, which is found meanwhile.
-    pub fn search_sequences(&mut self, allowed: Allowed, place: usize, course: Course) {
+    /// Searches for the sequence that costs least: from what the cut at a place holds, from what DTR
+    /// runs again and from nothing; then, leg after leg, from the best that was found and, where nothing is copied,
+    /// from what several places together hold.
+    pub fn search_sequences(&mut self, allowed: Allowed, place: usize) {
+        let searched = self.searched(allowed, place);
+        let Searched { problem, parts, .. } = &searched;
+        let (total, ops) = (problem.trace.total_time().0, problem.trace.ops.len());
+        let is_all = allowed == self.problem.allowed;
+        let at_once = searched.waits() || !is_all;
+        // On long traces, packing what legs find takes longer than all else.
+        let legs = match (at_once, ops > LONG) {
+            (true, is_long) if is_long || !is_all => 1,
+            (_, true) => 2,
+            _ => LEGS,
+        };
+        let mut given = searched.given.clone();
+        let mut had_several = at_once;
+        let mut enough = self.target;
+        for room in ROOMS {
+            let target = share(self.target, room);
+            if target > enough {
+                continue;
+            }
+            let mut fastest_yet = None;
+            let mut begun_from = given.clone();
+            for leg in 0..legs {
+                if leg > 0 && !had_several {
+                    had_several = true;
+                    let several = self.several_places();
+                    if self.is_within(total + several.extra) {
+                        return;
+                    }
+                    begun_from.splice(0..0, several.sequences.iter().cloned());
+                    given.splice(0..0, several.sequences.iter().cloned());
+                }
+                let quarters = match (leg, fastest_yet) {
+                    (0, _) if at_once && room == ROOMS[0] => AT_ONCE,
+                    (1, None) => ONCE_MORE,
+                    (1, _) if ops > LONG => ONCE_MORE,
+                    _ => LEG,
+                };
+                let leg_of =
+                    Leg { target, goes_on: leg > 0, seed: room + SEEDS_APART * leg, quarters };
+                let found = match searched.found(self.monitor, leg_of, &begun_from) {
+                    Ok(found) => found,
+                    Err(nearest) => {
+                        if let Some((peak, op)) = nearest {
+                            self.came_near(Bytes(peak as u64), op);
+                        }
+                        // What no search makes fit into all that there is hardly fits into less.
+                        if at_once || leg > 0 {
+                            return;
+                        }
+                        continue;
+                    }
+                };
+                let tried =
+                    if ops > LONG { 1 } else { (TRIED_OPS / parts.ops().max(1)).min(TRIED) };
+                let kept = self.time();
+                let packed = self.pack(&searched, &found[..tried.min(found.len())], target);
+                if !self.monitor.proceed(Progress { phase: "addresses", done: 1, of: 1 }) {
+                    return;
+                }
+                let fastest = total + found[0].cost;
+                begun_from = found.into_iter().take(2).map(|found| found.reruns).collect();
+                given.splice(0..0, begun_from.iter().cloned());
+                if let Err(lacking) = packed {
+                    enough = if lacking > Bytes::ZERO { lacking } else { enough };
+                    break;
+                }
+                // With less room, what is found is hardly faster.
+                if room < ROOMS[0] && fastest >= kept {
+                    return;
+                }
+                let before = fastest_yet.replace(fastest);
+                let gained =
+                    before.is_none_or(|before: u64| before.saturating_sub(fastest) > total / WORTH);
+                if gained && leg + 1 < legs {
+                    continue;
+                }
+                // But a plan that was made to fit with copies that start later may be slower than one of the next room.
+                if self.is_within(fastest.saturating_add(fastest / GOOD_ENOUGH)) {
+                    return;
+                }
+                break;
+            }
+        }
+    }
+
+    /// What is searched for where so much is allowed, and from where.
+    fn searched(&self, allowed: Allowed, place: usize) -> Searched<'a> {
         let mut problem = self.problem.restricted_to(allowed);
-        let policy = policy_of_sequences(&problem);
-        let parts = Parts::new(&problem, policy);
+        let is_all = allowed == self.problem.allowed;
+        let parts = Parts::new(&problem, policy_of_sequences(&problem));
         let waits = allowed.swap || allowed.compress;
         let budget = problem.budget;
         problem.budget = self.target;
         let cuts = self.cuts_at(allowed, &parts, place, 1000);
         let mut given: Vec<Vec<Rerun>> = cuts.sequences;
-        let total = problem.trace.total_time().0;
         if allowed.recompute {
-            problem.slowest = Nanos(THRASHES.saturating_mul(total));
+            problem.slowest = Nanos(THRASHES.saturating_mul(problem.trace.total_time().0));
             problem.most_weighed = MOST_WEIGHED;
             given.extend(Dtr::run(&problem, self.target).map(|run| reruns_of(&run.steps)));
         }
-        if allowed == self.problem.allowed {
+        if is_all {
             let others =
                 self.others.iter().filter_map(|(_, of)| reruns_under(&problem, &parts, of));
             given.splice(0..0, others.collect::<Vec<_>>());
         }
-        if course == Course::Roaming {
-            given.splice(0..0, self.best().and_then(|best| reruns_under(&problem, &parts, best)));
-        }
         problem.budget = budget;
         let kind = if allowed.compress { 2 } else { usize::from(waits) };
-        let mut effort = problem.limits.evaluations * WORK[kind] / course.part();
+        let mut effort = problem.limits.evaluations * WORK[kind] / if is_all { 1 } else { LESS };
         if waits {
             // What a round takes grows with the trace; on a short one, there is less to find.
             let ops = (problem.trace.ops.len() as u64).clamp(OPS / 4, 3 * OPS);
             effort = effort * OPS / ops.max((ops * OPS).isqrt());
         }
-        let is_long = problem.trace.ops.len() > LONG;
-        let tried = if is_long { 1 } else { (TRIED_OPS / parts.ops().max(1)).min(TRIED) };
-        let mut enough = self.target;
-        for (round, (room, mut part)) in ROOMS.into_iter().enumerate() {
-            if share(self.target, room) > enough {
-                continue;
-            }
-            match round {
-                0 if waits || allowed != self.problem.allowed => continue,
-                1 if waits || allowed != self.problem.allowed => part = 4,
-                1 => {
-                    let several = self.several_places();
-                    if self.is_within(total + several.extra) {
-                        return;
+        let lanes = cuts.lanes.unwrap_or([PRICE; 4]);
+        Searched { problem, parts, place, effort, lanes, given }
+    }
+
+    /// Gives the fastest addresses, up to one that has some; or else says how little memory is enough by what they
+    /// lacked. Mostly the first has addresses. Where it has none, the next are tried side by side.
+    fn pack(
+        &mut self,
+        searched: &Searched,
+        mut left: &[Found],
+        target: Bytes,
+    ) -> std::result::Result<(), Bytes> {
+        let mut lacking = Bytes::ZERO;
+        let mut count = 1;
+        while !left.is_empty() {
+            let (some, others) = left.split_at(count.min(left.len()));
+            (left, count) = (others, ABREAST);
+            let some = some.iter().map(|found| searched.decided(found, target)).collect();
+            for outcome in self.lower_first(some) {
+                match outcome {
+                    Ok(()) => return Ok(()),
+                    Err(PlanError::Fragmented { short_by, budget, .. }) => {
+                        lacking = lacking.max(shrunk(target, budget, short_by));
                     }
-                    given.splice(0..0, several.sequences.iter().cloned());
-                }
-                _ => {}
-            }
-            let target = share(self.target, room);
-            let proceed = |done: u64, of: u64| {
-                self.monitor.proceed(Progress { phase: "sequences", done: done.min(of), of })
-            };
-            let chains = SEEDS.par_iter().map(|seed| {
-                let evaluator = problem.evaluator(policy, target);
-                let mut judge = Replayed { problem: &problem, parts: &parts, evaluator };
-                let how = Search {
-                    budget: whole(target),
-                    given: &given,
-                    seed: seed + room,
-                    place,
-                    effort: effort * part / 4,
-                    roams: course == Course::Roaming,
-                    lanes: cuts.lanes.unwrap_or([PRICE; 4]),
-                    proceed: &proceed,
-                };
-                search(&parts, how, waits.then_some(&mut judge as &mut dyn Judge))
-            });
-            let (found, nearest): (Vec<Vec<Found>>, Vec<_>) =
-                chains.map(|outcome| (outcome.found, outcome.nearest)).unzip();
-            let mut found = found.concat();
-            if let (true, Some((peak, op))) =
-                (found.is_empty(), nearest.into_iter().flatten().min())
-            {
-                self.came_near(Bytes(peak as u64), op);
-            }
-            // Stable: of equals, the first search's comes first.
-            found.sort_by_key(|found| found.cost);
-            found.dedup_by(|other, one| other.reruns == one.reruns);
-            let (before, mut packs) = (self.time(), false);
-            let mut lacking = Bytes::ZERO;
-            let decided = |found: &Found| {
-                let steps = steps_of(&problem, &parts, &found.reruns);
-                debug_assert!(
-                    waits
-                        || (problem.evaluator(policy, target).evaluate_steps(&steps)).is_ok_and(
-                            |outcome| {
-                                let peak = Runs::with(&parts, &found.reruns).peak();
-                                outcome.peak.0 as i64 <= peak && outcome.recompute.0 == found.cost
-                            }
-                        )
-                );
-                Decided::from_steps(&problem, steps, policy).taken_from("sequences of runs")
-            };
-            // Mostly the first has addresses. Where it has none, the next are tried side by side.
-            let (mut left, mut count) = (&found[..tried.min(found.len())], 1);
-            while !packs && !left.is_empty() {
-                let (some, others) = left.split_at(count.min(left.len()));
-                (left, count) = (others, ABREAST);
-                for outcome in self.lower_first(some.iter().map(decided).collect()) {
-                    match outcome {
-                        Ok(()) => packs = true,
-                        Err(PlanError::Fragmented { short_by, budget, .. }) => {
-                            lacking = lacking.max(shrunk(target, budget, short_by));
-                        }
-                        Err(_) => {}
-                    }
+                    Err(_) => {}
                 }
             }
-            if !packs && lacking > Bytes::ZERO {
-                enough = lacking;
-            }
-            // What no search makes fit into all that there is hardly fits into less. With less room,
-            // what is found is hardly faster; but a plan that was made to fit with copies that start
-            // later may be slower than one of the next room.
-            let fastest = found.first().map_or(u64::MAX, |found| total + found.cost);
-            let good_enough = fastest.saturating_add(fastest / GOOD_ENOUGH);
-            let better = self.time() < before;
-            if (round == 1 && found.is_empty())
-                || (round > 0 && self.is_within(good_enough))
-                || (packs && !better && room < 1000)
-                || !self.monitor.proceed(Progress { phase: "addresses", done: 1, of: 1 })
-            {
-                return;
-            }
-            given.splice(0..0, found.into_iter().take(2).map(|found| found.reruns));
         }
+        Err(lacking)
+    }
+}
+
+/// What is searched for, the same in all legs, and what the first begins from.
+struct Searched<'a> {
+    problem: Problem<'a>,
+    parts: Parts,
+    place: usize,
+    effort: u64,
+    lanes: Prices,
+    given: Vec<Vec<Rerun>>,
+}
+
+/// One leg of a search.
+#[derive(Clone, Copy)]
+struct Leg {
+    target: Bytes,
+    /// Whether another was before.
+    goes_on: bool,
+    seed: u64,
+    /// Of the effort.
+    quarters: u64,
+}
+
+impl Searched<'_> {
+    /// Whether compute may wait for copies or codecs.
+    fn waits(&self) -> bool {
+        self.problem.allowed.swap || self.problem.allowed.compress
+    }
+
+    /// What one leg finds, the fastest first.
+    ///
+    /// # Errors
+    ///
+    /// If it finds nothing: the lowest peak that it reaches, and the op before whose end that is.
+    fn found(
+        &self,
+        monitor: &dyn Monitor,
+        leg: Leg,
+        given: &[Vec<Rerun>],
+    ) -> std::result::Result<Vec<Found>, Option<(i64, usize)>> {
+        let Self { problem, parts, .. } = self;
+        let proceed = |done: u64, of: u64| {
+            monitor.proceed(Progress { phase: "sequences", done: done.min(of), of })
+        };
+        let chains = SEEDS.par_iter().map(|seed| {
+            let evaluator = problem.evaluator(policy_of_sequences(problem), leg.target);
+            let mut judge = Replayed { problem, parts, evaluator };
+            let how = Search {
+                budget: whole(leg.target),
+                given,
+                seed: seed + leg.seed,
+                place: self.place,
+                effort: self.effort * leg.quarters / 4,
+                goes_on: leg.goes_on,
+                lanes: self.lanes,
+                proceed: &proceed,
+            };
+            search(parts, how, self.waits().then_some(&mut judge as &mut dyn Judge))
+        });
+        let (found, nearest): (Vec<Vec<Found>>, Vec<_>) =
+            chains.map(|outcome| (outcome.found, outcome.nearest)).unzip();
+        let mut found = found.concat();
+        // Stable: of equals, the first search's comes first.
+        found.sort_by_key(|found| found.cost);
+        found.dedup_by(|other, one| other.reruns == one.reruns);
+        if found.is_empty() { Err(nearest.into_iter().flatten().min()) } else { Ok(found) }
+    }
+
+    /// What was found for a target as decisions.
+    fn decided(&self, found: &Found, target: Bytes) -> Decided {
+        let Self { problem, parts, .. } = self;
+        let policy = policy_of_sequences(problem);
+        let steps = steps_of(problem, parts, &found.reruns);
+        debug_assert!(
+            self.waits()
+                || (problem.evaluator(policy, target).evaluate_steps(&steps)).is_ok_and(
+                    |outcome| {
+                        let peak = Runs::with(parts, &found.reruns).peak();
+                        outcome.peak.0 as i64 <= peak && outcome.recompute.0 == found.cost
+                    }
+                )
+        );
+        Decided::from_steps(problem, steps, policy).taken_from("sequences of runs")
     }
 }
