@@ -55,8 +55,8 @@ const HOLDING: u64 = 4;
 /// all the same, as a part of what the first sequence costs.
 const GUESS: f64 = 0.03;
 
-/// A search that roams begins at so many times the temperature.
-const HOTTER: f64 = 10.0;
+/// What goes on begins at so many times the temperature, where nothing is copied or compressed, and where something is.
+const HOTTER: [f64; 2] = [3.0, 10.0];
 
 /// In half of its repairs it leaves up to this part of the memory free: where memory is full to the brim at all times,
 /// nothing can move but by leaving first.
@@ -82,8 +82,8 @@ pub(crate) struct Search<'a> {
     pub place: usize,
     /// Work, so that the same seed finds the same.
     pub effort: u64,
-    /// Whether another search was before: none begins with nothing then, and where something is copied or compressed, this
-    /// one goes further, and leaves some memory free now and then.
+    /// Whether another search was before: none begins with nothing then, this one begins hotter, and where something is
+    /// copied or compressed, it leaves some memory free now and then.
     pub goes_on: bool,
     /// What a nanosecond of each lane costs, against one of compute.
     pub lanes: Prices,
@@ -120,7 +120,8 @@ pub(crate) fn search(parts: &Parts, search: Search, mut judge: Option<&mut dyn J
     let mut guessed = runs.guess();
     let first = best as f64;
     let roams = search.goes_on && judge.is_some();
-    let hottest = TEMPERATURES[0] * if roams { HOTTER } else { 1.0 };
+    let hotter = if search.goes_on { HOTTER[usize::from(roams)] } else { 1.0 };
+    let hottest = TEMPERATURES[0] * hotter;
     let mut rounds = 0u64;
     while room.work < effort && best > 0 {
         rounds += 1;

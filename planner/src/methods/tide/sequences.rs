@@ -28,8 +28,8 @@ const SEEDS_APART: u64 = 10_000;
 const ROOMS: [u64; 8] = [1000, 998, 994, 985, 970, 940, 900, 850];
 
 /// A search goes in legs of a quarter of its effort, each from the best of the one before, for as long as one makes
-/// the iteration shorter by more than this part of it; and no more than so many.
-const WORTH: u64 = 10_000;
+/// the overhead smaller by more than this part of it; and no more than so many.
+const WORTH: u64 = 1000;
 const LEGS: u64 = 12;
 
 /// Quarters of the effort: of a leg, of the second where the first found nothing or there are no more than two, and of
@@ -226,8 +226,9 @@ impl<'a> Packed<'a> {
                     return;
                 }
                 let before = fastest_yet.replace(fastest);
-                let gained =
-                    before.is_none_or(|before: u64| before.saturating_sub(fastest) > total / WORTH);
+                let gained = before.is_none_or(|before: u64| {
+                    before.saturating_sub(fastest) > (fastest - total) / WORTH
+                });
                 if gained && leg + 1 < legs {
                     continue;
                 }
