@@ -27,6 +27,9 @@ const SEEDS_APART: u64 = 10_000;
 /// found lacks something, the next is one in which that is there.
 const ROOMS: [u64; 8] = [1000, 998, 994, 985, 970, 940, 900, 850];
 
+/// The same for cuts that are carried out as they stand.
+const CUT_ROOMS: [u64; 3] = [1000, 980, 950];
+
 /// A search goes in legs of a quarter of its effort, each from the best of the one before, for as long as one makes
 /// the overhead smaller by more than this part of it; and no more than so many.
 const WORTH: u64 = 1000;
@@ -37,9 +40,6 @@ const LEGS: u64 = 12;
 const LEG: u64 = 1;
 const ONCE_MORE: u64 = 3;
 const AT_ONCE: u64 = 4;
-
-/// The same for cuts that are carried out as they stand.
-const CUT_ROOMS: [u64; 3] = [1000, 980, 950];
 
 /// Work per evaluation that the limits allow, where nothing is copied, where something may be, and
 /// where something may be compressed.
@@ -157,15 +157,17 @@ impl<'a> Packed<'a> {
     pub fn search_sequences(&mut self, allowed: Allowed, place: usize) {
         let searched = self.searched(allowed, place);
         let Searched { problem, parts, .. } = &searched;
-        let (total, ops) = (problem.trace.total_time().0, problem.trace.ops.len());
+        let total = problem.trace.total_time().0;
+        let is_long = problem.trace.ops.len() > LONG;
         let is_all = allowed == self.problem.allowed;
         let at_once = searched.waits() || !is_all;
         // On long traces, packing what legs find takes longer than all else.
-        let legs = match (at_once, ops > LONG) {
-            (true, is_long) if is_long || !is_all => 1,
-            (_, true) => 2,
-            _ => LEGS,
+        let legs = match (is_all, is_long) {
+            (false, _) => 1,
+            (true, true) => 1 + u64::from(!at_once),
+            (true, false) => LEGS,
         };
+        let tried = if is_long { 1 } else { (TRIED_OPS / parts.ops().max(1)).min(TRIED) };
         let mut given = searched.given.clone();
         let mut had_several = at_once;
         let mut enough = self.target;
@@ -189,7 +191,7 @@ impl<'a> Packed<'a> {
                 let quarters = match (leg, fastest_yet) {
                     (0, _) if at_once && room == ROOMS[0] => AT_ONCE,
                     (1, None) => ONCE_MORE,
-                    (1, _) if ops > LONG => ONCE_MORE,
+                    (1, _) if is_long => ONCE_MORE,
                     _ => LEG,
                 };
                 let leg_of =
@@ -207,8 +209,6 @@ impl<'a> Packed<'a> {
                         continue;
                     }
                 };
-                let tried =
-                    if ops > LONG { 1 } else { (TRIED_OPS / parts.ops().max(1)).min(TRIED) };
                 let kept = self.time();
                 let packed = self.pack(&searched, &found[..tried.min(found.len())], target);
                 if !self.monitor.proceed(Progress { phase: "addresses", done: 1, of: 1 }) {
@@ -280,7 +280,7 @@ impl<'a> Packed<'a> {
         searched: &Searched,
         mut left: &[Found],
         target: Bytes,
-    ) -> std::result::Result<(), Bytes> {
+    ) -> Result<(), Bytes> {
         let mut lacking = Bytes::ZERO;
         let mut count = 1;
         while !left.is_empty() {
@@ -338,7 +338,7 @@ impl Searched<'_> {
         monitor: &dyn Monitor,
         leg: Leg,
         given: &[Vec<Rerun>],
-    ) -> std::result::Result<Vec<Found>, Option<(i64, usize)>> {
+    ) -> Result<Vec<Found>, Option<(i64, usize)>> {
         let Self { problem, parts, .. } = self;
         let proceed = |done: u64, of: u64| {
             monitor.proceed(Progress { phase: "sequences", done: done.min(of), of })
