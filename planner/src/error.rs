@@ -1,6 +1,6 @@
 //! Why there is no plan.
 
-use schema::Bytes;
+use schema::{Bytes, OpId};
 use simulator::{Infeasible, Unproven};
 
 /// What a method or a part of the way to its plan came to.
@@ -24,6 +24,7 @@ pub enum PlanError {
         budget: Bytes,
         /// What they take together, where they take most.
         peak: Bytes,
+        beyond: Vec<Beyond>,
     },
     /// The decisions cannot be carried out at all.
     #[error("{0}")]
@@ -73,6 +74,17 @@ pub enum PlanError {
     /// Whoever waited gave up.
     #[error("interrupted")]
     Interrupted,
+}
+
+/// A buffer whose addresses reach beyond the budget.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Beyond {
+    /// The op before whose end it comes to be.
+    pub first: OpId,
+    /// The op before whose end it goes, or the last.
+    pub last: OpId,
+    /// By how much it does.
+    pub bytes: Bytes,
 }
 
 impl PlanError {

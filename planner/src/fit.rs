@@ -40,7 +40,7 @@ pub(crate) fn lowered_in(
                 packed = Some((plan, room));
                 break;
             }
-            Err(error @ PlanError::Fragmented { short_by, budget, peak }) => {
+            Err(error @ PlanError::Fragmented { short_by, budget, peak, .. }) => {
                 failure.get_or_insert(error);
                 too_much = room;
                 // With any room that has its peak, the plan would be the same.

@@ -77,7 +77,8 @@ pub(crate) fn lower_with(
     if arena > problem.budget {
         let short_by = arena - problem.budget;
         let peak = record.outcome.peak;
-        return Err(PlanError::Fragmented { short_by, budget: problem.budget, peak });
+        let (budget, beyond) = (problem.budget, layout.beyond(&record, problem.budget));
+        return Err(PlanError::Fragmented { short_by, budget, peak, beyond });
     }
     let host_arena = pack::pack(&mut layout.host, problem.host_budget, effort);
     if host_arena > problem.host_budget {

@@ -132,6 +132,9 @@ impl<'a> Runs<'a> {
         for op in 0..ops {
             runs.load.change(first_run(op), first_run(op), parts.first[op].workspace);
         }
+        for (stage, bytes) in parts.reserved().iter().enumerate() {
+            runs.load.change(first_run(stage), first_run(stage), *bytes);
+        }
         for (maker, last, bytes) in &parts.held {
             runs.load.change(first_run(*maker) + 1, first_run(*last), *bytes);
         }

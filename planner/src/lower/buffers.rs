@@ -2,11 +2,11 @@
 
 use std::collections::HashMap;
 
-use schema::{Buffer, Bytes, CodecId, HostBuffer, TensorId};
-use simulator::{Materialised, Record, RecordedCopy, Residency, Work};
+use schema::{Buffer, Bytes, CodecId, HostBuffer, OpId, TensorId};
+use simulator::{Materialised, NO_OP, Position, Record, RecordedCopy, Residency, Work};
 
-use crate::Problem;
 use crate::lower::pack::Block;
+use crate::{Beyond, Problem};
 
 /// Everything that wants an address, and where to find it again.
 pub(super) struct Layout {
@@ -164,6 +164,27 @@ impl Layout {
             }
             self.host_of_packing[id as usize] = Some(host);
         }
+    }
+
+    /// The buffers whose addresses reach beyond the budget.
+    pub fn beyond(&self, record: &Record, budget: Bytes) -> Vec<Beyond> {
+        let runs = record.positions.iter().zip(&record.run_events);
+        let is_first = |of: &Position| matches!(of.work, Work::Run) && of.op != NO_OP;
+        let first_runs = runs.filter(|(position, _)| is_first(position));
+        let ends: Vec<u32> = first_runs.map(|(_, (_, end))| end + 1).collect();
+        // The first op that ends at an event or later.
+        let op = |event: u32| {
+            let op = ends.partition_point(|end| *end < event);
+            OpId::from_index(op.min(ends.len().saturating_sub(1)))
+        };
+        let end = |block: &Block| Bytes(block.address.saturating_add(block.bytes));
+        let beyond = self.device.iter().filter(|block| block.bytes > 0 && end(block) > budget);
+        let beyond = beyond.map(|block| Beyond {
+            first: op(block.from.saturating_add(1)),
+            last: op(block.until),
+            bytes: end(block) - budget,
+        });
+        beyond.collect()
     }
 
     pub fn device_buffers(&self, record: &Record) -> Vec<Buffer> {

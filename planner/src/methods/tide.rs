@@ -4,6 +4,7 @@ pub(super) mod options;
 mod others;
 mod packed;
 pub(super) mod quick;
+mod searched;
 mod sequences;
 
 use schema::Bytes;

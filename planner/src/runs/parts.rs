@@ -70,6 +70,8 @@ pub(crate) struct Parts {
     pub constant: i64,
     /// What is held and made by an op: the op, the last that uses it, and its bytes.
     pub held: Vec<(usize, usize, i64)>,
+    /// By stage: bytes that are not to be used; empty where all are.
+    reserved: Vec<i64>,
     /// Tensors that have a size and may leave.
     pub leaving: Vec<u32>,
     /// By op: the time of all before it.
@@ -119,6 +121,7 @@ impl Parts {
             near: (0..ops as u32).collect(),
             constant: 0,
             held: (0..tensors).filter(|t| held[*t]).filter_map(made).collect(),
+            reserved: Vec::new(),
             leaving: Vec::new(),
             items: Vec::with_capacity(tensors),
             all_items: Vec::new(),
@@ -204,6 +207,29 @@ impl Parts {
             in_place: pairs.iter().map(|pair| (pair.input.0, pair.output.0)).collect(),
             workspace: aligned(op.workspace) + kept - shared.sum::<i64>(),
         }
+    }
+
+    /// By stage: bytes that are not to be used; empty where all are.
+    pub fn reserved(&self) -> &[i64] {
+        &self.reserved
+    }
+
+    /// From now on, so many bytes fewer are to be used between one op and another, both included; of those that
+    /// share an op, the most count there.
+    pub fn reserve(&mut self, all: impl Iterator<Item = (OpId, OpId, i64)>) {
+        let mut more = vec![0; self.ops + 1];
+        for (first, last, bytes) in all {
+            for stage in &mut more[first.index()..=last.index()] {
+                *stage = bytes.max(*stage);
+            }
+        }
+        self.reserved.resize(self.ops + 1, 0);
+        self.reserved.iter_mut().zip(more).for_each(|(reserved, more)| *reserved += more);
+    }
+
+    /// All may be used again.
+    pub fn reserve_nothing(&mut self) {
+        self.reserved.clear();
     }
 
     /// What the run at a key has to do with, which is one of this op.

@@ -2,26 +2,17 @@
 
 use std::borrow::Cow;
 
-use rayon::prelude::*;
-use schema::{Bytes, Nanos};
-use simulator::{Evaluator, Step};
+use schema::Bytes;
+use simulator::Step;
 
 use super::options::policy_of_sequences;
-use super::others::MOST_WEIGHED;
 use super::packed::Packed;
+use super::searched::{Leg, Searched};
 use crate::cut::{Carried, Several, carried, lazy};
 use crate::fit::{share, shrunk};
 use crate::kept_load::{certain_load, fullest};
-use crate::methods::Dtr;
-use crate::runs::{
-    Found, Judge, Parts, Prices, Rerun, Runs, Search, reruns_of, reruns_under, search, steps_of,
-    whole,
-};
-use crate::{Allowed, Decided, Monitor, PlanError, Problem, Progress};
-
-/// What the two searches draw from, and how far that is apart from leg to leg.
-const SEEDS: [u64; 2] = [1, 2];
-const SEEDS_APART: u64 = 10_000;
+use crate::runs::{Found, Parts, steps_of};
+use crate::{Allowed, Beyond, Decided, PlanError, Progress};
 
 /// Shares of the memory, in thousandths, for which is searched until something can be packed. Where what is
 /// found lacks something, the next is one in which that is there.
@@ -35,25 +26,16 @@ const CUT_ROOMS: [u64; 3] = [1000, 980, 950];
 const WORTH: u64 = 1000;
 const LEGS: u64 = 12;
 
+/// Where what was found has no addresses, for so much of what reaches beyond the budget there is no room in the next leg,
+/// in the ops during which it does: a half of it, or all up to so many thousandths of the memory. So often, at most.
+const MENDED: (u64, u64) = (2, 5);
+const MENDS: u64 = 8;
+
 /// Quarters of the effort: of a leg, of the second where the first found nothing or there are no more than two, and of
 /// the first where something may be copied or less is allowed.
 const LEG: u64 = 1;
 const ONCE_MORE: u64 = 3;
 const AT_ONCE: u64 = 4;
-
-/// Work per evaluation that the limits allow, where nothing is copied, where something may be, and
-/// where something may be compressed.
-const WORK: [u64; 3] = [80, 40, 80];
-
-/// That is for traces of so many ops where something may be copied; less for longer ones, and more
-/// for shorter.
-const OPS: u64 = 2500;
-
-/// Where less is allowed than the problem allows, so small a part of it is enough.
-const LESS: u64 = 4;
-
-/// Work that it takes to evaluate a run of a sequence in which something is copied or compressed.
-const PER_RUN: u64 = 2;
 
 /// On traces of more ops than these, packing takes longer than searching: of what was found, the best
 /// alone is tried, and of cuts for less memory those for what the last one lacked.
@@ -63,38 +45,25 @@ pub(super) const LONG: usize = 20_000;
 const GOOD_ENOUGH: u64 = 2000;
 
 /// Of what was found, so many of the best are given addresses until one has some: where memory is short, many have
-/// none. No more than have so many ops together.
-const TRIED: usize = 40;
+/// none. While legs still gain something, fewer. No more than have so many ops together.
+const TRIED: usize = 12;
+const TRIED_AT_FIRST: usize = 2;
 const TRIED_OPS: usize = 30_000;
 
 /// So many of them side by side.
 const ABREAST: usize = 2;
 
-/// A lane's price against compute's, where no cut says one.
-const PRICE: f64 = 0.1;
-
-/// What DTR makes is no start where it takes so many times as long as an iteration in core.
-const THRASHES: u64 = 4;
-
-/// What the evaluator says of sequences.
-struct Replayed<'a> {
-    problem: &'a Problem<'a>,
-    parts: &'a Parts,
-    evaluator: Evaluator<'a>,
-}
-
-impl Judge for Replayed<'_> {
-    fn cost(&mut self, reruns: &[Rerun]) -> (Option<u64>, u64) {
-        let steps = steps_of(self.problem, self.parts, reruns);
-        let time = self.evaluator.evaluate_steps(&steps).map(|found| found.iteration.0);
-        let total = self.problem.trace.total_time().0;
-        (time.ok().map(|time| time - total), PER_RUN * steps.len() as u64)
-    }
+/// What a sequence lacked to have addresses.
+#[derive(Default)]
+struct Lacks {
+    /// How little memory is enough, as far as that goes.
+    room: Bytes,
+    beyond: Vec<Beyond>,
 }
 
 impl<'a> Packed<'a> {
     /// What the cut at a place says, for shares of the memory.
-    fn cuts_at(&self, allowed: Allowed, parts: &Parts, place: usize, room: u64) -> Carried {
+    pub(super) fn cuts_at(&self, allowed: Allowed, parts: &Parts, place: usize, room: u64) -> Carried {
         let mut problem = self.problem.restricted_to(allowed);
         problem.budget = share(self.target, room);
         if allowed.swap || allowed.compress {
@@ -155,11 +124,28 @@ impl<'a> Packed<'a> {
     /// runs again and from nothing; then, leg after leg, from the best that was found and, where nothing is copied,
     /// from what several places together hold.
     pub fn search_sequences(&mut self, allowed: Allowed, place: usize) {
-        let searched = self.searched(allowed, place);
-        let Searched { problem, parts, .. } = &searched;
-        let total = problem.trace.total_time().0;
-        let is_long = problem.trace.ops.len() > LONG;
-        let is_all = allowed == self.problem.allowed;
+        let mut searched = self.searched(allowed, place);
+        let mut enough = self.target;
+        for room in ROOMS {
+            if share(self.target, room) > enough {
+                continue;
+            }
+            match self.search_in(room, &mut searched) {
+                Some(lacking) => enough = lacking,
+                None => return,
+            }
+        }
+    }
+
+    /// Goes leg after leg in a share of the memory. Where what is found has no addresses when legs gain nothing more, that
+    /// part of the memory is left free that it lacked, when it lacked it, and legs go on. Returns how little memory
+    /// is enough to search for next; nothing where that would be of no use.
+    fn search_in(&mut self, room: u64, searched: &mut Searched) -> Option<Bytes> {
+        let target = share(self.target, room);
+        let total = searched.problem.trace.total_time().0;
+        let ops = searched.parts.ops();
+        let is_long = ops > LONG;
+        let is_all = searched.problem.allowed == self.problem.allowed;
         let at_once = searched.waits() || !is_all;
         // On long traces, packing what legs find takes longer than all else.
         let legs = match (is_all, is_long) {
@@ -167,122 +153,101 @@ impl<'a> Packed<'a> {
             (true, true) => 1 + u64::from(!at_once),
             (true, false) => LEGS,
         };
-        let tried = if is_long { 1 } else { (TRIED_OPS / parts.ops().max(1)).min(TRIED) };
+        let most_mends = if is_all && !is_long { MENDS } else { 0 };
+        let tries = if is_long { 1 } else { (TRIED_OPS / ops.max(1)).min(TRIED) };
+        searched.parts.reserve_nothing();
         let mut given = searched.given.clone();
-        let mut had_several = at_once;
         let mut enough = self.target;
-        for room in ROOMS {
-            let target = share(self.target, room);
-            if target > enough {
-                continue;
+        let (mut before, mut mends, mut is_mended) = (None, 0, false);
+        for number in 0.. {
+            if number > 0 && !at_once && !searched.had_several {
+                searched.had_several = true;
+                let several = self.several_places();
+                if self.is_within(total + several.extra) {
+                    return None;
+                }
+                given.splice(0..0, several.sequences.iter().cloned());
+                searched.given.splice(0..0, several.sequences.iter().cloned());
             }
-            let mut fastest_yet = None;
-            let mut begun_from = given.clone();
-            for leg in 0..legs {
-                if leg > 0 && !had_several {
-                    had_several = true;
-                    let several = self.several_places();
-                    if self.is_within(total + several.extra) {
-                        return;
+            let quarters = match (number, before) {
+                _ if is_mended => LEG,
+                (0, _) if at_once && room == ROOMS[0] => AT_ONCE,
+                (1, None) => ONCE_MORE,
+                (1, _) if is_long => ONCE_MORE,
+                _ => LEG,
+            };
+            let leg = Leg { target, number, room, quarters };
+            let found = match searched.found(self.monitor, leg, &given) {
+                Ok(found) => found,
+                Err(_) if mends > 0 => return Some(enough),
+                Err(nearest) => {
+                    if let Some((peak, op)) = nearest {
+                        self.came_near(Bytes(peak as u64), op);
                     }
-                    begun_from.splice(0..0, several.sequences.iter().cloned());
-                    given.splice(0..0, several.sequences.iter().cloned());
-                }
-                let quarters = match (leg, fastest_yet) {
-                    (0, _) if at_once && room == ROOMS[0] => AT_ONCE,
-                    (1, None) => ONCE_MORE,
-                    (1, _) if is_long => ONCE_MORE,
-                    _ => LEG,
-                };
-                let leg_of =
-                    Leg { target, goes_on: leg > 0, seed: room + SEEDS_APART * leg, quarters };
-                let found = match searched.found(self.monitor, leg_of, &begun_from) {
-                    Ok(found) => found,
-                    Err(nearest) => {
-                        if let Some((peak, op)) = nearest {
-                            self.came_near(Bytes(peak as u64), op);
-                        }
-                        // What no search makes fit into all that there is hardly fits into less.
-                        if at_once || leg > 0 {
-                            return;
-                        }
-                        continue;
+                    // What no search makes fit into all that there is hardly fits into less.
+                    if at_once || number > 0 {
+                        return None;
                     }
-                };
-                let kept = self.time();
-                let packed = self.pack(&searched, &found[..tried.min(found.len())], target);
-                if !self.monitor.proceed(Progress { phase: "addresses", done: 1, of: 1 }) {
-                    return;
-                }
-                let fastest = total + found[0].cost;
-                begun_from = found.into_iter().take(2).map(|found| found.reruns).collect();
-                given.splice(0..0, begun_from.iter().cloned());
-                if let Err(lacking) = packed {
-                    enough = if lacking > Bytes::ZERO { lacking } else { enough };
-                    break;
-                }
-                // With less room, what is found is hardly faster.
-                if room < ROOMS[0] && fastest >= kept {
-                    return;
-                }
-                let before = fastest_yet.replace(fastest);
-                let gained = before.is_none_or(|before: u64| {
-                    before.saturating_sub(fastest) > (fastest - total) / WORTH
-                });
-                if gained && leg + 1 < legs {
                     continue;
                 }
-                // But a plan that was made to fit with copies that start later may be slower than one of the next room.
-                if self.is_within(fastest.saturating_add(fastest / GOOD_ENOUGH)) {
-                    return;
+            };
+            let fastest = total + found[0].cost;
+            let gained = before.replace(fastest).is_none_or(|before: u64| {
+                before.saturating_sub(fastest) > (fastest - total) / WORTH
+            });
+            let is_settled = !gained || number + 1 >= legs + mends;
+            let kept = self.time();
+            let faster = found.iter().take_while(|found| total + found.cost < kept).count();
+            let some = if is_settled || is_mended { tries } else { tries.min(TRIED_AT_FIRST) };
+            let packed = self.pack(searched, &found[..faster.min(some)], target);
+            if !self.monitor.proceed(Progress { phase: "addresses", done: 1, of: 1 }) {
+                return None;
+            }
+            given = found.into_iter().take(2).map(|found| found.reruns).collect();
+            searched.given.splice(0..0, given.iter().cloned());
+            if let Err(lacks) = packed {
+                if !is_settled && !is_mended && !is_long {
+                    continue;
                 }
-                break;
+                enough = if lacks.room > Bytes::ZERO { lacks.room } else { enough };
+                if mends == most_mends || lacks.beyond.is_empty() {
+                    return Some(enough);
+                }
+                (mends, is_mended, before) = (mends + 1, true, None);
+                let all = share(target, MENDED.1).0;
+                searched.parts.reserve(lacks.beyond.iter().map(|beyond| {
+                    let bytes = (beyond.bytes.0 / MENDED.0).max(beyond.bytes.0.min(all));
+                    (beyond.first, beyond.last, bytes as i64)
+                }));
+                continue;
+            }
+            is_mended = false;
+            // With less room, what is found is hardly faster.
+            if room < ROOMS[0] && fastest >= kept {
+                return None;
+            }
+            if is_settled {
+                // But a plan that was made to fit with copies that start later may be slower than one of the next room.
+                let is_enough = self.is_within(fastest.saturating_add(fastest / GOOD_ENOUGH));
+                return (!is_enough).then_some(enough);
             }
         }
+        None
     }
 
-    /// What is searched for where so much is allowed, and from where.
-    fn searched(&self, allowed: Allowed, place: usize) -> Searched<'a> {
-        let mut problem = self.problem.restricted_to(allowed);
-        let is_all = allowed == self.problem.allowed;
-        let parts = Parts::new(&problem, policy_of_sequences(&problem));
-        let waits = allowed.swap || allowed.compress;
-        let budget = problem.budget;
-        problem.budget = self.target;
-        let cuts = self.cuts_at(allowed, &parts, place, 1000);
-        let mut given: Vec<Vec<Rerun>> = cuts.sequences;
-        if allowed.recompute {
-            problem.slowest = Nanos(THRASHES.saturating_mul(problem.trace.total_time().0));
-            problem.most_weighed = MOST_WEIGHED;
-            given.extend(Dtr::run(&problem, self.target).map(|run| reruns_of(&run.steps)));
-        }
-        if is_all {
-            let others =
-                self.others.iter().filter_map(|(_, of)| reruns_under(&problem, &parts, of));
-            given.splice(0..0, others.collect::<Vec<_>>());
-        }
-        problem.budget = budget;
-        let kind = if allowed.compress { 2 } else { usize::from(waits) };
-        let mut effort = problem.limits.evaluations * WORK[kind] / if is_all { 1 } else { LESS };
-        if waits {
-            // What a round takes grows with the trace; on a short one, there is less to find.
-            let ops = (problem.trace.ops.len() as u64).clamp(OPS / 4, 3 * OPS);
-            effort = effort * OPS / ops.max((ops * OPS).isqrt());
-        }
-        let lanes = cuts.lanes.unwrap_or([PRICE; 4]);
-        Searched { problem, parts, place, effort, lanes, given }
-    }
-
-    /// Gives the fastest addresses, up to one that has some; or else says how little memory is enough by what they
-    /// lacked. Mostly the first has addresses. Where it has none, the next are tried side by side.
+    /// Gives the fastest addresses, up to one that has some; or else says what that lacked which lacked least. Where
+    /// nothing is to have some, nothing lacks. Mostly the first has addresses. Where it has none, the next are tried side by side.
     fn pack(
         &mut self,
         searched: &Searched,
         mut left: &[Found],
         target: Bytes,
-    ) -> Result<(), Bytes> {
-        let mut lacking = Bytes::ZERO;
+    ) -> Result<(), Lacks> {
+        let mut lacks = Lacks::default();
         let mut count = 1;
+        if left.is_empty() {
+            return Ok(());
+        }
         while !left.is_empty() {
             let (some, others) = left.split_at(count.min(left.len()));
             (left, count) = (others, ABREAST);
@@ -290,97 +255,16 @@ impl<'a> Packed<'a> {
             for outcome in self.lower_first(some) {
                 match outcome {
                     Ok(()) => return Ok(()),
-                    Err(PlanError::Fragmented { short_by, budget, .. }) => {
-                        lacking = lacking.max(shrunk(target, budget, short_by));
+                    Err(PlanError::Fragmented { short_by, budget, beyond, .. }) => {
+                        let room = shrunk(target, budget, short_by);
+                        if room > lacks.room {
+                            lacks = Lacks { room, beyond };
+                        }
                     }
                     Err(_) => {}
                 }
             }
         }
-        Err(lacking)
-    }
-}
-
-/// What is searched for, the same in all legs, and what the first begins from.
-struct Searched<'a> {
-    problem: Problem<'a>,
-    parts: Parts,
-    place: usize,
-    effort: u64,
-    lanes: Prices,
-    given: Vec<Vec<Rerun>>,
-}
-
-/// One leg of a search.
-#[derive(Clone, Copy)]
-struct Leg {
-    target: Bytes,
-    /// Whether another was before.
-    goes_on: bool,
-    seed: u64,
-    /// Of the effort.
-    quarters: u64,
-}
-
-impl Searched<'_> {
-    /// Whether compute may wait for copies or codecs.
-    fn waits(&self) -> bool {
-        self.problem.allowed.swap || self.problem.allowed.compress
-    }
-
-    /// What one leg finds, the fastest first.
-    ///
-    /// # Errors
-    ///
-    /// If it finds nothing: the lowest peak that it reaches, and the op before whose end that is.
-    fn found(
-        &self,
-        monitor: &dyn Monitor,
-        leg: Leg,
-        given: &[Vec<Rerun>],
-    ) -> Result<Vec<Found>, Option<(i64, usize)>> {
-        let Self { problem, parts, .. } = self;
-        let proceed = |done: u64, of: u64| {
-            monitor.proceed(Progress { phase: "sequences", done: done.min(of), of })
-        };
-        let chains = SEEDS.par_iter().map(|seed| {
-            let evaluator = problem.evaluator(policy_of_sequences(problem), leg.target);
-            let mut judge = Replayed { problem, parts, evaluator };
-            let how = Search {
-                budget: whole(leg.target),
-                given,
-                seed: seed + leg.seed,
-                place: self.place,
-                effort: self.effort * leg.quarters / 4,
-                goes_on: leg.goes_on,
-                lanes: self.lanes,
-                proceed: &proceed,
-            };
-            search(parts, how, self.waits().then_some(&mut judge as &mut dyn Judge))
-        });
-        let (found, nearest): (Vec<Vec<Found>>, Vec<_>) =
-            chains.map(|outcome| (outcome.found, outcome.nearest)).unzip();
-        let mut found = found.concat();
-        // Stable: of equals, the first search's comes first.
-        found.sort_by_key(|found| found.cost);
-        found.dedup_by(|other, one| other.reruns == one.reruns);
-        if found.is_empty() { Err(nearest.into_iter().flatten().min()) } else { Ok(found) }
-    }
-
-    /// What was found for a target as decisions.
-    fn decided(&self, found: &Found, target: Bytes) -> Decided {
-        let Self { problem, parts, .. } = self;
-        let policy = policy_of_sequences(problem);
-        let steps = steps_of(problem, parts, &found.reruns);
-        debug_assert!(
-            self.waits()
-                || (problem.evaluator(policy, target).evaluate_steps(&steps)).is_ok_and(
-                    |outcome| {
-                        let peak = Runs::with(parts, &found.reruns).peak();
-                        outcome.peak.0 as i64 <= peak && outcome.recompute.0 == found.cost
-                    }
-                )
-        );
-        Decided::from_steps(problem, steps, policy).taken_from("sequences of runs")
+        Err(lacks)
     }
 }
