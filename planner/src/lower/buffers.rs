@@ -239,3 +239,37 @@ fn homes(record: &Record) -> Vec<Option<(usize, bool)>> {
 pub(super) fn codec_id(codec: u8) -> CodecId {
     CodecId(u32::from(codec))
 }
+
+#[cfg(test)]
+mod tests {
+    use schema::Bytes;
+
+    use crate::methods::by_name;
+    use crate::{Beyond, NoMonitor, PlanError, Problem, lower};
+
+    /// Lowered to less memory than they take, decisions reach beyond it, by as much as they say, while ops run
+    /// that are there.
+    #[test]
+    fn what_reaches_beyond_the_budget_is_said() {
+        let machine = scenarios::machine("p100").expect("it is bundled");
+        let in_core = by_name("in-core").expect("a method");
+        for family in crate::families::all() {
+            let name = format!("{}:seed=5,ops=150", family.name);
+            let trace = crate::families::family(&name).expect("a family");
+            let peak = simulator::in_core(&trace).peak;
+            let roomy = Problem::new(&trace, &machine, Bytes(2 * peak.0));
+            let decided = in_core.decide(&roomy, roomy.budget, &NoMonitor).expect("all is kept");
+            let problem = Problem::new(&trace, &machine, Bytes(peak.0 / 2));
+            let error =
+                lower(&problem, roomy.budget, &decided).expect_err("it takes twice as much");
+            let PlanError::Fragmented { short_by, beyond, .. } = error else {
+                panic!("{name}: {error}")
+            };
+            assert_eq!(beyond.iter().map(|beyond| beyond.bytes).max(), Some(short_by), "{name}");
+            let is_there = |Beyond { first, last, .. }: &Beyond| {
+                first <= last && last.index() < trace.ops.len()
+            };
+            assert!(beyond.iter().all(is_there), "{name}: {beyond:?}");
+        }
+    }
+}

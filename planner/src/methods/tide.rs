@@ -4,6 +4,7 @@ pub(super) mod options;
 mod others;
 mod packed;
 pub(super) mod quick;
+mod reserve;
 mod searched;
 mod sequences;
 

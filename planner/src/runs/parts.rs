@@ -214,22 +214,9 @@ impl Parts {
         &self.reserved
     }
 
-    /// From now on, so many bytes fewer are to be used between one op and another, both included; of those that
-    /// share an op, the most count there.
-    pub fn reserve(&mut self, all: impl Iterator<Item = (OpId, OpId, i64)>) {
-        let mut more = vec![0; self.ops + 1];
-        for (first, last, bytes) in all {
-            for stage in &mut more[first.index()..=last.index()] {
-                *stage = bytes.max(*stage);
-            }
-        }
-        self.reserved.resize(self.ops + 1, 0);
-        self.reserved.iter_mut().zip(more).for_each(|(reserved, more)| *reserved += more);
-    }
-
-    /// All may be used again.
-    pub fn reserve_nothing(&mut self) {
-        self.reserved.clear();
+    /// From now on, so many bytes are not to be used, by stage.
+    pub fn reserve(&mut self, bytes: Vec<i64>) {
+        self.reserved = bytes;
     }
 
     /// What the run at a key has to do with, which is one of this op.

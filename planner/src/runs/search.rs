@@ -422,3 +422,50 @@ impl Runs<'_> {
         self.reruns().binary_search_by_key(&key, |(key, _)| *key).is_ok()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use schema::Bytes;
+    use simulator::Policy;
+
+    use super::*;
+    use crate::Problem;
+    use crate::runs::whole;
+
+    /// What is found leaves free what is reserved, while it is.
+    #[test]
+    fn reserved_memory_is_left_free() {
+        let machine = scenarios::machine("p100").expect("it is bundled");
+        let mut found_in = 0;
+        for family in crate::families::all() {
+            let name = format!("{}:seed=7,ops=150", family.name);
+            let trace = crate::families::family(&name).expect("a family");
+            let peak = simulator::in_core(&trace).peak;
+            let problem = Problem::new(&trace, &machine, Bytes(peak.0 * 3 / 4));
+            let mut parts = Parts::new(&problem, Policy::ONCE_MADE);
+            let all = Parts::new(&problem, Policy::ONCE_MADE);
+            let (budget, ops) = (whole(problem.budget), trace.ops.len());
+            let (first, last, bytes) = (ops / 4, ops / 2, budget / 20);
+            let is_less = |op: usize| (first..=last).contains(&op);
+            parts.reserve((0..ops).map(|op| if is_less(op) { bytes } else { 0 }).collect());
+            let how = Search {
+                budget,
+                given: &[],
+                seed: 1,
+                place: 0,
+                effort: 20_000,
+                goes_on: false,
+                lanes: [0.1; 4],
+                proceed: &|_, _| true,
+            };
+            let found = search(&parts, how, None).found;
+            for found in &found {
+                let runs = Runs::with(&all, &found.reruns);
+                assert!(runs.peak() <= budget, "{name}");
+                assert!(runs.load.most_within(first, last + 1) <= budget - bytes, "{name}");
+            }
+            found_in += usize::from(!found.is_empty());
+        }
+        assert!(found_in > 5, "{found_in}");
+    }
+}

@@ -7,6 +7,7 @@ use simulator::Step;
 
 use super::options::policy_of_sequences;
 use super::packed::Packed;
+use super::reserve::{Left, Reserve, Stage};
 use super::searched::{Leg, Searched};
 use crate::cut::{Carried, Several, carried, lazy};
 use crate::fit::{share, shrunk};
@@ -25,11 +26,6 @@ const CUT_ROOMS: [u64; 3] = [1000, 980, 950];
 /// the overhead smaller by more than this part of it; and no more than so many.
 const WORTH: u64 = 1000;
 const LEGS: u64 = 12;
-
-/// Where what was found has no addresses, for so much of what reaches beyond the budget there is no room in the next leg,
-/// in the ops during which it does: a half of it, or all up to so many thousandths of the memory. So often, at most.
-const MENDED: (u64, u64) = (2, 5);
-const MENDS: u64 = 8;
 
 /// Quarters of the effort: of a leg, of the second where the first found nothing or there are no more than two, and of
 /// the first where something may be copied or less is allowed.
@@ -63,7 +59,13 @@ struct Lacks {
 
 impl<'a> Packed<'a> {
     /// What the cut at a place says, for shares of the memory.
-    pub(super) fn cuts_at(&self, allowed: Allowed, parts: &Parts, place: usize, room: u64) -> Carried {
+    pub(super) fn cuts_at(
+        &self,
+        allowed: Allowed,
+        parts: &Parts,
+        place: usize,
+        room: u64,
+    ) -> Carried {
         let mut problem = self.problem.restricted_to(allowed);
         problem.budget = share(self.target, room);
         if allowed.swap || allowed.compress {
@@ -137,9 +139,9 @@ impl<'a> Packed<'a> {
         }
     }
 
-    /// Goes leg after leg in a share of the memory. Where what is found has no addresses when legs gain nothing more, that
-    /// part of the memory is left free that it lacked, when it lacked it, and legs go on. Returns how little memory
-    /// is enough to search for next; nothing where that would be of no use.
+    /// Goes leg after leg in a share of the memory. Where what is found has no addresses when legs gain nothing more, some of
+    /// it is left free when that lacked some ([`Reserve`]), and legs go on. Returns how little memory is enough to search
+    /// for next; nothing where that would be of no use.
     fn search_in(&mut self, room: u64, searched: &mut Searched) -> Option<Bytes> {
         let target = share(self.target, room);
         let total = searched.problem.trace.total_time().0;
@@ -153,12 +155,11 @@ impl<'a> Packed<'a> {
             (true, true) => 1 + u64::from(!at_once),
             (true, false) => LEGS,
         };
-        let most_mends = if is_all && !is_long { MENDS } else { 0 };
         let tries = if is_long { 1 } else { (TRIED_OPS / ops.max(1)).min(TRIED) };
-        searched.parts.reserve_nothing();
+        let (mut reserve, mut begun) = (Reserve::default(), 0);
+        searched.parts.reserve(Vec::new());
         let mut given = searched.given.clone();
-        let mut enough = self.target;
-        let (mut before, mut mends, mut is_mended) = (None, 0, false);
+        let (mut enough, mut before) = (self.target, None);
         for number in 0.. {
             if number > 0 && !at_once && !searched.had_several {
                 searched.had_several = true;
@@ -169,8 +170,9 @@ impl<'a> Packed<'a> {
                 given.splice(0..0, several.sequences.iter().cloned());
                 searched.given.splice(0..0, several.sequences.iter().cloned());
             }
+            let (stage, is_free) = (reserve.stage(), reserve.stage() == Stage::Free);
             let quarters = match (number, before) {
-                _ if is_mended => LEG,
+                _ if !is_free => LEG,
                 (0, _) if at_once && room == ROOMS[0] => AT_ONCE,
                 (1, None) => ONCE_MORE,
                 (1, _) if is_long => ONCE_MORE,
@@ -179,7 +181,7 @@ impl<'a> Packed<'a> {
             let leg = Leg { target, number, room, quarters };
             let found = match searched.found(self.monitor, leg, &given) {
                 Ok(found) => found,
-                Err(_) if mends > 0 => return Some(enough),
+                Err(_) if !is_free => return Some(enough),
                 Err(nearest) => {
                     if let Some((peak, op)) = nearest {
                         self.came_near(Bytes(peak as u64), op);
@@ -191,46 +193,50 @@ impl<'a> Packed<'a> {
                     continue;
                 }
             };
-            let fastest = total + found[0].cost;
-            let gained = before.replace(fastest).is_none_or(|before: u64| {
-                before.saturating_sub(fastest) > (fastest - total) / WORTH
-            });
-            let is_settled = !gained || number + 1 >= legs + mends;
-            let kept = self.time();
+            let (cost, kept) = (found[0].cost, self.time());
+            let is_gain = |before: u64| before.saturating_sub(cost) > cost / WORTH;
+            let is_settled =
+                !before.replace(cost).is_none_or(is_gain) || number + 1 >= begun + legs;
             let faster = found.iter().take_while(|found| total + found.cost < kept).count();
-            let some = if is_settled || is_mended { tries } else { tries.min(TRIED_AT_FIRST) };
-            let packed = self.pack(searched, &found[..faster.min(some)], target);
+            let tries = if is_settled || !is_free { tries } else { tries.min(TRIED_AT_FIRST) };
+            let packed = self.pack(searched, &found[..faster.min(tries)], target);
             if !self.monitor.proceed(Progress { phase: "addresses", done: 1, of: 1 }) {
                 return None;
             }
             given = found.into_iter().take(2).map(|found| found.reruns).collect();
             searched.given.splice(0..0, given.iter().cloned());
-            if let Err(lacks) = packed {
-                if !is_settled && !is_mended && !is_long {
-                    continue;
+            let fastest = total + cost;
+            let is_enough = self.is_within(fastest.saturating_add(fastest / GOOD_ENOUGH));
+            let goes_on = match stage {
+                Stage::Free => !is_settled && !is_long,
+                Stage::Last => !is_settled,
+                Stage::Grown(_) | Stage::Halved(_) => false,
+            };
+            let bytes = searched.parts.reserved().to_vec();
+            let left = Left { bytes, found: given.clone(), cost };
+            let next = match packed {
+                Err(_) if goes_on => continue,
+                Err(_) if is_enough => return None,
+                Err(lacks) => {
+                    enough = if lacks.room > Bytes::ZERO { lacks.room } else { enough };
+                    let beyond: &[Beyond] = if is_all && !is_long { &lacks.beyond } else { &[] };
+                    match reserve.was_too_little(left, beyond, target) {
+                        Some(next) => next,
+                        None => return Some(enough),
+                    }
                 }
-                enough = if lacks.room > Bytes::ZERO { lacks.room } else { enough };
-                if mends == most_mends || lacks.beyond.is_empty() {
-                    return Some(enough);
+                Ok(()) if matches!(stage, Stage::Grown(_) | Stage::Halved(_)) => {
+                    reserve.was_enough(left)
                 }
-                (mends, is_mended, before) = (mends + 1, true, None);
-                let all = share(target, MENDED.1).0;
-                searched.parts.reserve(lacks.beyond.iter().map(|beyond| {
-                    let bytes = (beyond.bytes.0 / MENDED.0).max(beyond.bytes.0.min(all));
-                    (beyond.first, beyond.last, bytes as i64)
-                }));
-                continue;
-            }
-            is_mended = false;
-            // With less room, what is found is hardly faster.
-            if room < ROOMS[0] && fastest >= kept {
-                return None;
-            }
-            if is_settled {
+                // With less room, what is found is hardly faster.
+                Ok(()) if room < ROOMS[0] && fastest >= kept => return None,
                 // But a plan that was made to fit with copies that start later may be slower than one of the next room.
-                let is_enough = self.is_within(fastest.saturating_add(fastest / GOOD_ENOUGH));
-                return (!is_enough).then_some(enough);
-            }
+                Ok(()) if is_settled => return (!is_enough).then_some(enough),
+                Ok(()) => continue,
+            };
+            searched.parts.reserve(next.bytes);
+            (given, begun) = (next.found, number);
+            before = (reserve.stage() == Stage::Last).then_some(next.cost);
         }
         None
     }
