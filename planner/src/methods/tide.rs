@@ -26,7 +26,8 @@ use packed::Packed;
 ///    twice and copy in between, which one treatment per gap cannot say. With copies and codecs, what
 ///    is judged is the evaluator's iteration time, exact with all stalls.
 /// 3. The search goes on from the best for as long as that makes the iteration shorter; with copies or codecs, further
-///    from it and with some memory left free now and then.
+///    from it and with some memory left free now and then. Where what it finds has no addresses, memory is left free
+///    when that lacks some (`reserve.rs`).
 /// 4. What other methods decide that take little time is tried last, and sequences with less that is
 ///    allowed (`others.rs`).
 ///
