@@ -72,7 +72,7 @@ pub(crate) struct Parts {
     pub held: Vec<(usize, usize, i64)>,
     /// By stage: bytes that are not to be used; empty where all are.
     reserved: Vec<i64>,
-    /// Tensors that have a size and may leave.
+    /// Tensors that have a size and may leave, in the order in which they come to be.
     pub leaving: Vec<u32>,
     /// By op: the time of all before it.
     pub clock: Vec<u64>,
@@ -174,10 +174,9 @@ impl Parts {
         }
         let is_made = |t: u32| held[t as usize] && model.producer(TensorId(t)).is_some();
         let stays = all.clone().filter(|t| !parts.comes_and_goes(*t) && !is_made(*t));
-        let (constant, leaving) = (
-            stays.map(|t| parts.bytes[t as usize]).sum(),
-            all.filter(|t| parts.may_leave(*t)).collect(),
-        );
+        let constant = stays.map(|t| parts.bytes[t as usize]).sum();
+        let mut leaving: Vec<u32> = all.filter(|t| parts.may_leave(*t)).collect();
+        leaving.sort_by_key(|t| parts.maker[*t as usize]);
         Self { constant, leaving, ..parts }
     }
 

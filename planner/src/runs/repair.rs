@@ -175,9 +175,11 @@ impl Runs<'_> {
         let apart = self.parts.leaving.len().div_ceil(LOOKED_AT).max(1);
         let first = if apart > 1 { random.below(apart as u64) as usize } else { 0 };
         room.work += (self.parts.leaving.len() / apart) as u64 * (100 - weights.skipped) / 800;
-        for tensor in self.parts.leaving.iter().skip(first).step_by(apart) {
+        // What comes to be later is not looked at.
+        let there = self.parts.leaving.partition_point(|t| self.lives[*t as usize].0 < fullest);
+        for tensor in self.parts.leaving[..there].iter().skip(first).step_by(apart) {
             let (begin, end) = self.lives[*tensor as usize];
-            if begin >= fullest || end <= fullest {
+            if end <= fullest {
                 continue;
             }
             if weights.skipped > 0 && random.below(100) < weights.skipped {
