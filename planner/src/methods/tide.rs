@@ -1,5 +1,6 @@
 //! `tide`: keep, swap, recompute and compress, decided together.
 
+mod course;
 pub(super) mod options;
 mod others;
 mod packed;
@@ -101,7 +102,7 @@ impl Method for Tide {
         // A rough plan is told from others by what the search finds.
         let enough = if problem.is_rough { u64::MAX } else { least.0 };
         // On long traces, what others take would be most of what it does.
-        let is_quick = problem.is_rough && problem.trace.ops.len() > sequences::LONG;
+        let is_quick = problem.is_rough && problem.trace.ops.len() > course::LONG;
         if !others_first && !is_quick && !best.is_within(enough) {
             best.try_methods();
         }

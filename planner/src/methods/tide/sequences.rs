@@ -5,6 +5,7 @@ use std::borrow::Cow;
 use schema::Bytes;
 use simulator::Step;
 
+use super::course::{Course, LONG};
 use super::options::policy_of_sequences;
 use super::packed::Packed;
 use super::reserve::{Left, Reserve, Stage};
@@ -17,36 +18,15 @@ use crate::{Allowed, Beyond, Decided, PlanError, Progress};
 
 /// Shares of the memory, in thousandths, for which is searched until something can be packed. Where what is
 /// found lacks something, the next is one in which that is there.
-const ROOMS: [u64; 8] = [1000, 998, 994, 985, 970, 940, 900, 850];
+pub(super) const ROOMS: [u64; 8] = [1000, 998, 994, 985, 970, 940, 900, 850];
 
 /// The same for cuts that are carried out as they stand.
 const CUT_ROOMS: [u64; 3] = [1000, 980, 950];
 
-/// A search goes in legs of a quarter of its effort, each from the best of the one before, for as long as one makes
-/// the overhead smaller by more than this part of it; and no more than so many.
-const WORTH: u64 = 1000;
-const LEGS: u64 = 12;
-
-/// Quarters of the effort: of a leg, of the second where the first found nothing or there are no more than two, and of
-/// the first where something may be copied or less is allowed.
-const LEG: u64 = 1;
-const ONCE_MORE: u64 = 3;
-const AT_ONCE: u64 = 4;
-
-/// On traces of more ops than these, packing takes longer than searching: of what was found, the best
-/// alone is tried, and of cuts for less memory those for what the last one lacked.
-pub(super) const LONG: usize = 20_000;
-
 /// A plan is good enough that is slower than what a search found by no more than this part.
 const GOOD_ENOUGH: u64 = 2000;
 
-/// Of what was found, so many of the best are given addresses until one has some: where memory is short, many have
-/// none. While legs still gain something, fewer. No more than have so many ops together.
-const TRIED: usize = 12;
-const TRIED_AT_FIRST: usize = 2;
-const TRIED_OPS: usize = 30_000;
-
-/// So many of them side by side.
+/// Of what was found, so many are given addresses side by side.
 const ABREAST: usize = 2;
 
 /// What a sequence lacked to have addresses.
@@ -145,23 +125,13 @@ impl<'a> Packed<'a> {
     fn search_in(&mut self, room: u64, searched: &mut Searched) -> Option<Bytes> {
         let target = share(self.target, room);
         let total = searched.problem.trace.total_time().0;
-        let ops = searched.parts.ops();
-        let is_long = ops > LONG;
-        let is_all = searched.problem.allowed == self.problem.allowed;
-        let at_once = searched.waits() || !is_all;
-        // On long traces, packing what legs find takes longer than all else.
-        let legs = match (is_all, is_long) {
-            (false, _) => 1,
-            (true, true) => 1 + u64::from(!at_once),
-            (true, false) => LEGS,
-        };
-        let tries = if is_long { 1 } else { (TRIED_OPS / ops.max(1)).min(TRIED) };
+        let course = Course::new(searched, self.problem.allowed);
         let (mut reserve, mut begun) = (Reserve::default(), 0);
         searched.parts.reserve(Vec::new());
         let mut given = searched.given.clone();
         let (mut enough, mut before) = (self.target, None);
         for number in 0.. {
-            if number > 0 && !at_once && !searched.had_several {
+            if number > 0 && !course.at_once && !searched.had_several {
                 searched.had_several = true;
                 let several = self.several_places();
                 if self.is_within(total + several.extra) {
@@ -170,35 +140,27 @@ impl<'a> Packed<'a> {
                 given.splice(0..0, several.sequences.iter().cloned());
                 searched.given.splice(0..0, several.sequences.iter().cloned());
             }
-            let (stage, is_free) = (reserve.stage(), reserve.stage() == Stage::Free);
-            let quarters = match (number, before) {
-                _ if !is_free => LEG,
-                (0, _) if at_once && room == ROOMS[0] => AT_ONCE,
-                (1, None) => ONCE_MORE,
-                (1, _) if is_long => ONCE_MORE,
-                _ => LEG,
-            };
+            let stage = reserve.stage();
+            let quarters = course.quarters(room, number, stage, before.is_some());
             let leg = Leg { target, number, room, quarters };
             let found = match searched.found(self.monitor, leg, &given) {
                 Ok(found) => found,
-                Err(_) if !is_free => return Some(enough),
+                Err(_) if stage != Stage::Free => return Some(enough),
                 Err(nearest) => {
                     if let Some((peak, op)) = nearest {
                         self.came_near(Bytes(peak as u64), op);
                     }
                     // What no search makes fit into all that there is hardly fits into less.
-                    if at_once || number > 0 {
+                    if course.at_once || number > 0 {
                         return None;
                     }
                     continue;
                 }
             };
             let (cost, kept) = (found[0].cost, self.time());
-            let is_gain = |before: u64| before.saturating_sub(cost) > cost / WORTH;
-            let is_settled =
-                !before.replace(cost).is_none_or(is_gain) || number + 1 >= begun + legs;
+            let goes_on = course.goes_on(number + 1 - begun, before.replace(cost), cost);
             let faster = found.iter().take_while(|found| total + found.cost < kept).count();
-            let tries = if is_settled || !is_free { tries } else { tries.min(TRIED_AT_FIRST) };
+            let tries = course.tries(stage, goes_on);
             let packed = self.pack(searched, &found[..faster.min(tries)], target);
             if !self.monitor.proceed(Progress { phase: "addresses", done: 1, of: 1 }) {
                 return None;
@@ -207,20 +169,17 @@ impl<'a> Packed<'a> {
             searched.given.splice(0..0, given.iter().cloned());
             let fastest = total + cost;
             let is_enough = self.is_within(fastest.saturating_add(fastest / GOOD_ENOUGH));
-            let goes_on = match stage {
-                Stage::Free => !is_settled && !is_long,
-                Stage::Last => !is_settled,
-                Stage::Grown(_) | Stage::Halved(_) => false,
-            };
             let bytes = searched.parts.reserved().to_vec();
             let left = Left { bytes, found: given.clone(), cost };
             let next = match packed {
-                Err(_) if goes_on => continue,
+                Err(_) if goes_on && stage == Stage::Free && !course.is_long => continue,
+                Err(_) if goes_on && stage == Stage::Last => continue,
                 Err(_) if is_enough => return None,
                 Err(lacks) => {
                     enough = if lacks.room > Bytes::ZERO { lacks.room } else { enough };
-                    let beyond: &[Beyond] = if is_all && !is_long { &lacks.beyond } else { &[] };
-                    match reserve.was_too_little(left, beyond, target) {
+                    let next = (course.may_reserve())
+                        .then(|| reserve.was_too_little(left, &lacks.beyond, target));
+                    match next.flatten() {
                         Some(next) => next,
                         None => return Some(enough),
                     }
@@ -231,7 +190,7 @@ impl<'a> Packed<'a> {
                 // With less room, what is found is hardly faster.
                 Ok(()) if room < ROOMS[0] && fastest >= kept => return None,
                 // But a plan that was made to fit with copies that start later may be slower than one of the next room.
-                Ok(()) if is_settled => return (!is_enough).then_some(enough),
+                Ok(()) if !goes_on => return (!is_enough).then_some(enough),
                 Ok(()) => continue,
             };
             searched.parts.reserve(next.bytes);
