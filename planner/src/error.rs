@@ -24,6 +24,7 @@ pub enum PlanError {
         budget: Bytes,
         /// What they take together, where they take most.
         peak: Bytes,
+        /// What reaches beyond it.
         beyond: Vec<Beyond>,
     },
     /// The decisions cannot be carried out at all.

@@ -132,7 +132,7 @@ impl<'a> Runs<'a> {
         for op in 0..ops {
             runs.load.change(first_run(op), first_run(op), parts.first[op].workspace);
         }
-        for (stage, bytes) in parts.reserved().iter().enumerate() {
+        for (stage, bytes) in parts.reserved.iter().enumerate() {
             runs.load.change(first_run(stage), first_run(stage), *bytes);
         }
         for (maker, last, bytes) in &parts.held {

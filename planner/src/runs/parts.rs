@@ -71,7 +71,7 @@ pub(crate) struct Parts {
     /// What is held and made by an op: the op, the last that uses it, and its bytes.
     pub held: Vec<(usize, usize, i64)>,
     /// By stage: bytes that are not to be used; empty where all are.
-    reserved: Vec<i64>,
+    pub reserved: Vec<i64>,
     /// Tensors that have a size and may leave, in the order in which they come to be.
     pub leaving: Vec<u32>,
     /// By op: the time of all before it.
@@ -206,16 +206,6 @@ impl Parts {
             in_place: pairs.iter().map(|pair| (pair.input.0, pair.output.0)).collect(),
             workspace: aligned(op.workspace) + kept - shared.sum::<i64>(),
         }
-    }
-
-    /// By stage: bytes that are not to be used; empty where all are.
-    pub fn reserved(&self) -> &[i64] {
-        &self.reserved
-    }
-
-    /// From now on, so many bytes are not to be used, by stage.
-    pub fn reserve(&mut self, bytes: Vec<i64>) {
-        self.reserved = bytes;
     }
 
     /// What the run at a key has to do with, which is one of this op.

@@ -447,7 +447,7 @@ mod tests {
             let (budget, ops) = (whole(problem.budget), trace.ops.len());
             let (first, last, bytes) = (ops / 4, ops / 2, budget / 20);
             let is_less = |op: usize| (first..=last).contains(&op);
-            parts.reserve((0..ops).map(|op| if is_less(op) { bytes } else { 0 }).collect());
+            parts.reserved = (0..ops).map(|op| if is_less(op) { bytes } else { 0 }).collect();
             let how = Search {
                 budget,
                 given: &[],

@@ -3,7 +3,6 @@
 
 use super::reserve::Stage;
 use super::searched::Searched;
-use super::sequences::ROOMS;
 use crate::Allowed;
 
 /// A search goes in legs of a quarter of its effort, each from the best of the one before, for as long as one makes
@@ -58,11 +57,12 @@ impl Course {
         legs < most && before.is_none_or(|before| before.saturating_sub(cost) > cost / WORTH)
     }
 
-    /// How long a leg is, in quarters of the effort: the one of a number in a room, before which something was found or not.
-    pub fn quarters(&self, room: u64, number: u64, stage: Stage, is_found: bool) -> u64 {
+    /// How long a leg is, in quarters of the effort: the one of a number in all of the memory or less, before which
+    /// something was found or not.
+    pub fn quarters(&self, is_all_memory: bool, number: u64, stage: Stage, is_found: bool) -> u64 {
         match number {
             _ if stage != Stage::Free => LEG,
-            0 if self.at_once && room == ROOMS[0] => AT_ONCE,
+            0 if self.at_once && is_all_memory => AT_ONCE,
             1 if self.is_long || !is_found => ONCE_MORE,
             _ => LEG,
         }

@@ -18,7 +18,7 @@ use crate::{Allowed, Beyond, Decided, PlanError, Progress};
 
 /// Shares of the memory, in thousandths, for which is searched until something can be packed. Where what is
 /// found lacks something, the next is one in which that is there.
-pub(super) const ROOMS: [u64; 8] = [1000, 998, 994, 985, 970, 940, 900, 850];
+const ROOMS: [u64; 8] = [1000, 998, 994, 985, 970, 940, 900, 850];
 
 /// The same for cuts that are carried out as they stand.
 const CUT_ROOMS: [u64; 3] = [1000, 980, 950];
@@ -127,7 +127,7 @@ impl<'a> Packed<'a> {
         let total = searched.problem.trace.total_time().0;
         let course = Course::new(searched, self.problem.allowed);
         let (mut reserve, mut begun) = (Reserve::default(), 0);
-        searched.parts.reserve(Vec::new());
+        searched.parts.reserved.clear();
         let mut given = searched.given.clone();
         let (mut enough, mut before) = (self.target, None);
         for number in 0.. {
@@ -141,7 +141,7 @@ impl<'a> Packed<'a> {
                 searched.given.splice(0..0, several.sequences.iter().cloned());
             }
             let stage = reserve.stage();
-            let quarters = course.quarters(room, number, stage, before.is_some());
+            let quarters = course.quarters(room == ROOMS[0], number, stage, before.is_some());
             let leg = Leg { target, number, room, quarters };
             let found = match searched.found(self.monitor, leg, &given) {
                 Ok(found) => found,
@@ -169,7 +169,7 @@ impl<'a> Packed<'a> {
             searched.given.splice(0..0, given.iter().cloned());
             let fastest = total + cost;
             let is_enough = self.is_within(fastest.saturating_add(fastest / GOOD_ENOUGH));
-            let bytes = searched.parts.reserved().to_vec();
+            let bytes = searched.parts.reserved.clone();
             let left = Left { bytes, found: given.clone(), cost };
             let next = match packed {
                 Err(_) if goes_on && stage == Stage::Free && !course.is_long => continue,
@@ -193,7 +193,7 @@ impl<'a> Packed<'a> {
                 Ok(()) if !goes_on => return (!is_enough).then_some(enough),
                 Ok(()) => continue,
             };
-            searched.parts.reserve(next.bytes);
+            searched.parts.reserved = next.bytes;
             (given, begun) = (next.found, number);
             before = (reserve.stage() == Stage::Last).then_some(next.cost);
         }
