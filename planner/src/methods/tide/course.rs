@@ -70,12 +70,14 @@ impl Course {
 
     /// How many of what a leg found are given addresses, where there is to be another after it or not.
     pub fn tries(&self, stage: Stage, goes_on: bool) -> usize {
-        if goes_on && stage == Stage::Free { self.tries.min(TRIED_AT_FIRST) } else { self.tries }
+        let is_first = self.may_reserve() && goes_on && stage == Stage::Free;
+        if is_first { self.tries.min(TRIED_AT_FIRST) } else { self.tries }
     }
 
-    /// Whether memory is left free where what is found has no addresses: on long traces, as much less everywhere has some
-    /// sooner, and less is allowed only to have a plan at all.
+    /// Whether memory is left free where what is found has no addresses, once legs gain nothing more. On long traces, and
+    /// where compute may wait for copies, as much less everywhere has some sooner; and less is allowed only to have a
+    /// plan at all.
     pub fn may_reserve(&self) -> bool {
-        self.is_all && !self.is_long
+        !self.at_once && !self.is_long
     }
 }

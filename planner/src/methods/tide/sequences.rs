@@ -172,7 +172,7 @@ impl<'a> Packed<'a> {
             let bytes = searched.parts.reserved.clone();
             let left = Left { bytes, found: given.clone(), cost };
             let next = match packed {
-                Err(_) if goes_on && stage == Stage::Free && !course.is_long => continue,
+                Err(_) if goes_on && stage == Stage::Free && course.may_reserve() => continue,
                 Err(_) if goes_on && stage == Stage::Last => continue,
                 Err(_) if is_enough => return None,
                 Err(lacks) => {
