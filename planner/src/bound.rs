@@ -97,7 +97,7 @@ pub fn tightened(problem: &Problem, monitor: &dyn Monitor) -> Bound {
 pub(crate) fn tightened_while(problem: &Problem, proceed: &dyn Fn(u64, u64) -> bool) -> Bound {
     match problem.resident() {
         Bound::Time(time) => {
-            let more = problem.trace.device_time() + Nanos(problem.more_places(proceed).extra);
+            let more = problem.trace.device_time() + Nanos(problem.tightened(proceed));
             Bound::Time(time.max(more))
         }
         infeasible => or_moving(problem, infeasible),

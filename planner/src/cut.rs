@@ -66,6 +66,7 @@ pub(crate) use carried::{Carried, carried};
 pub(crate) use lazy::lazy;
 use place::{Place, Taken};
 use prices::Prices;
+use several::Reached;
 use ways::{MEMORY, ROWS, Rows, Ways};
 
 /// Places at which cuts are made, the fullest of as many stretches of the iteration; where nothing
@@ -153,6 +154,18 @@ pub(crate) struct Several {
     pub extra: u64,
     /// What they hold, carried out as late as can be, where nothing is copied. Nothing says that it fits.
     pub sequences: Vec<Vec<Rerun>>,
+    /// How far that came.
+    reached: Option<Reached>,
+}
+
+impl Several {
+    /// What they say with more time. Told not to proceed, what it has.
+    pub fn tightened(&self, problem: &Problem, proceed: &dyn Fn(u64, u64) -> bool) -> u64 {
+        match &self.reached {
+            Some(reached) => several::tightened(problem, (reached.clone(), self.extra), proceed),
+            None => self.extra,
+        }
+    }
 }
 
 /// What several places say. Told not to proceed, it says what it has.

@@ -46,10 +46,35 @@ pub struct Problem<'a> {
     /// The gaps that published methods decide about.
     pub feature_maps: Vec<GapId>,
     trace_digest: Arc<OnceLock<Digest>>,
-    cuts: OnceLock<(Bytes, Allowed, (Cuts, usize))>,
-    resident: OnceLock<(Bytes, Allowed, Bound)>,
-    more_places: OnceLock<(Bytes, Allowed, Limits, Several)>,
+    found: Found,
     evaluations_made: Arc<AtomicU64>,
+}
+
+/// What was found for a problem, when first asked for.
+#[derive(Debug, Clone, Default)]
+struct Found {
+    cuts: Once<(Cuts, usize)>,
+    resident: Once<Bound>,
+    more_places: Once<Several>,
+    tightened: Once<u64>,
+}
+
+/// What was found for a problem as it was then: with other memory, other ways, or other limits it is another.
+#[derive(Debug, Clone)]
+struct Once<T>(OnceLock<((Bytes, Allowed, Limits), T)>);
+
+impl<T> Default for Once<T> {
+    fn default() -> Self {
+        Self(OnceLock::new())
+    }
+}
+
+impl<T: Clone> Once<T> {
+    fn get(&self, of: &Problem, find: impl Fn() -> T) -> Cow<'_, T> {
+        let of = (of.budget, of.allowed, of.limits);
+        let (known, found) = self.0.get_or_init(|| (of, find()));
+        if of == *known { Cow::Borrowed(found) } else { Cow::Owned(find()) }
+    }
 }
 
 /// What a method may decide for a tensor besides keeping it.
@@ -108,9 +133,7 @@ impl<'a> Problem<'a> {
             model,
             feature_maps,
             trace_digest: Arc::default(),
-            cuts: OnceLock::new(),
-            resident: OnceLock::new(),
-            more_places: OnceLock::new(),
+            found: Found::default(),
             evaluations_made: Arc::default(),
         }
     }
@@ -134,8 +157,7 @@ impl<'a> Problem<'a> {
 
     /// The problem without what was found for another model.
     fn forgetting(self) -> Self {
-        let (cuts, resident, more_places) = Default::default();
-        Self { cuts, resident, more_places, ..self }
+        Self { found: Found::default(), ..self }
     }
 
     /// How long the host's processor takes for an op, if it may run that and runs any.
@@ -214,27 +236,23 @@ impl<'a> Problem<'a> {
 
     /// What cuts say of the problem, and the op at which they say most, found when first asked for.
     pub(crate) fn cuts(&self) -> (Cuts, usize) {
-        let of = (self.budget, self.allowed);
-        let (budget, allowed, found) = *self.cuts.get_or_init(|| (of.0, of.1, cuts(self)));
-        if of == (budget, allowed) { found } else { cuts(self) }
+        *self.found.cuts.get(self, || cuts(self))
     }
 
     /// What no plan can beat in which what outlives the iteration stays, found when first asked for.
     pub(crate) fn resident(&self) -> Bound {
-        let of = (self.budget, self.allowed);
-        let (budget, allowed, found) = *self.resident.get_or_init(|| (of.0, of.1, resident(self)));
-        if of == (budget, allowed) { found } else { resident(self) }
+        *self.found.resident.get(self, || resident(self))
     }
 
     /// What several places of the iteration say of the problem, found when first asked for.
     pub(crate) fn more_places(&self, proceed: &dyn Fn(u64, u64) -> bool) -> Cow<'_, Several> {
-        let of = (self.budget, self.allowed, self.limits);
-        let find = || (of.0, of.1, of.2, more_places(self, proceed));
-        let (budget, allowed, limits, found) = self.more_places.get_or_init(find);
-        match of == (*budget, *allowed, *limits) {
-            true => Cow::Borrowed(found),
-            false => Cow::Owned(more_places(self, proceed)),
-        }
+        self.found.more_places.get(self, || more_places(self, proceed))
+    }
+
+    /// The same with more time: in nanoseconds beyond the time of the ops, what no plan can beat.
+    pub(crate) fn tightened(&self, proceed: &dyn Fn(u64, u64) -> bool) -> u64 {
+        let find = || self.more_places(proceed).tightened(self, proceed);
+        *self.found.tightened.get(self, find)
     }
 
     /// How long it takes to run each op, and run it again, and to copy for each gap, out and in:

@@ -88,6 +88,7 @@
 //! bound. It is put where a plan that takes these decisions and does all else as late as can be has
 //! most on the device.
 
+mod branched;
 mod carry_over;
 mod climb;
 mod copies;
@@ -102,6 +103,7 @@ use super::lazy::{loads, reruns};
 use crate::Problem;
 use crate::kept_load::certain_load;
 use crate::runs::Rerun;
+use branched::branched;
 use climb::{Climb, climb};
 use facts::Facts;
 use programme::Programme;
@@ -109,8 +111,11 @@ use programme::Programme;
 /// For how long prices need not get better at a place that is tried: the first time, and once more.
 const PATIENCE: [usize; 2] = [6, 25];
 
-/// How many rows and shares all iterations may look at, per evaluation that the limits allow.
+/// How many rows and shares all iterations may look at, per evaluation that the limits allow: at first, for more places, and
+/// for cases.
 const WORK: u64 = 1000;
+const MORE_WORK: u64 = 6000;
+const CASES_WORK: u64 = 2000;
 
 const MOST_PLACES: usize = 16;
 
@@ -157,6 +162,20 @@ impl Programme<'_> {
     }
 }
 
+/// How far the search for places has come.
+#[derive(Debug, Clone)]
+pub(crate) struct Reached {
+    places: Vec<usize>,
+    best: Climb,
+    /// What no plan can beat, in nanoseconds beyond the time of its ops.
+    extra: u64,
+    /// Ops that are no place to try, and how many were.
+    tried: Vec<bool>,
+    count: usize,
+    /// Whether no other place is worth trying.
+    is_done: bool,
+}
+
 /// What several places show, from a first one on, if that is more than what is known.
 pub(super) fn several(
     problem: &Problem,
@@ -164,61 +183,110 @@ pub(super) fn several(
     known: u64,
     proceed: &dyn Fn(u64, u64) -> bool,
 ) -> Several {
-    let budget = problem.budget.0;
-    let most = certain_load(problem).into_iter().max().unwrap_or(0);
-    let price = known as f64 / most.saturating_sub(budget).max(1) as f64;
-    let facts = Facts::new(problem, known, price);
-    let ops = problem.trace.ops.len();
-    let around = ops / AROUND[usize::from(facts.copies)];
-    let limit = problem.limits.evaluations.saturating_mul(WORK);
-    let mut work = usize::try_from(limit).unwrap_or(usize::MAX);
-    let proceed = |work: usize| work > 0 && proceed(limit.saturating_sub(work as u64), limit);
-    let mut patience = PATIENCE[0];
+    let facts = facts(problem, known);
+    let (mut work, proceed) = limited(problem, WORK, proceed);
     let mut programme = Programme::new(&facts, &[first]);
     let mut best = Climb::new(&programme);
-    climb(&programme, &mut best, patience, (&mut work, &proceed));
-    let mut extra = programme.bound(&best.rows, &best.stores);
-    // Ops that are no place to try.
-    let mut tried = vec![false; ops];
+    climb(&programme, &mut best, PATIENCE[0], (&mut work, &proceed));
+    let extra = programme.bound(&best.rows, &best.stores);
+    let mut tried = vec![false; problem.trace.ops.len()];
     tried[first] = true;
-    let mut load = programme.load(&best);
-    let mut count = 0;
-    while proceed(work) && (!facts.copies || count < IN_VAIN || extra > known || ops <= MOST_PLACES)
-    {
-        count += 1;
+    let places = vec![first];
+    let mut reached = Reached { places, best, extra, tried, count: 0, is_done: false };
+    look_on(&mut programme, &mut reached, known, (&mut work, &proceed));
+    // A search makes sequences of its own where anything is copied.
+    let sequences = match facts.copies {
+        true => Vec::new(),
+        false => HELD_FROM.map(|share| programme.schedule(&reached.best, share)).to_vec(),
+    };
+    Several { extra: reached.extra.max(known), sequences, reached: Some(reached) }
+}
+
+/// The same with more time: more places, and then cases of what they hold. Returns what no plan can beat.
+pub(super) fn tightened(
+    problem: &Problem,
+    (mut reached, known): (Reached, u64),
+    proceed: &dyn Fn(u64, u64) -> bool,
+) -> u64 {
+    let facts = facts(problem, known);
+    let (mut work, may_go_on) = limited(problem, MORE_WORK, proceed);
+    let mut programme = Programme::new(&facts, &reached.places);
+    look_on(&mut programme, &mut reached, known, (&mut work, &may_go_on));
+    let extra = reached.extra.max(known);
+    if facts.copies {
+        return extra;
+    }
+    let (mut work, may_go_on) = limited(problem, CASES_WORK, proceed);
+    branched(&mut programme, reached.best, extra, (&mut work, &may_go_on))
+}
+
+fn facts<'a>(problem: &'a Problem<'a>, known: u64) -> Facts<'a> {
+    let most = certain_load(problem).into_iter().max().unwrap_or(0);
+    let price = known as f64 / most.saturating_sub(problem.budget.0).max(1) as f64;
+    Facts::new(problem, known, price)
+}
+
+/// So much work, and whether to go on where so much is left of it.
+fn limited<'a>(
+    problem: &Problem,
+    work: u64,
+    proceed: &'a dyn Fn(u64, u64) -> bool,
+) -> (usize, impl Fn(usize) -> bool + 'a) {
+    let limit = problem.limits.evaluations.saturating_mul(work);
+    let work = usize::try_from(limit).unwrap_or(usize::MAX);
+    (work, move |left: usize| left > 0 && proceed(limit.saturating_sub(left as u64), limit))
+}
+
+/// Looks for more places, for as long as it may go on with the work that is left and some are worth it.
+fn look_on<'a>(
+    programme: &mut Programme<'a>,
+    reached: &mut Reached,
+    known: u64,
+    (work, proceed): (&mut usize, &dyn Fn(usize) -> bool),
+) {
+    let facts = programme.facts;
+    let (ops, budget) = (facts.problem.trace.ops.len(), facts.problem.budget.0);
+    let around = ops / AROUND[usize::from(facts.copies)];
+    let mut patience = PATIENCE[0];
+    let mut load = programme.load(&reached.best);
+    let is_in_vain = |reached: &Reached| {
+        facts.copies && reached.count >= IN_VAIN && reached.extra <= known && ops > MOST_PLACES
+    };
+    while !reached.is_done && proceed(*work) && !is_in_vain(reached) {
+        reached.count += 1;
         // Of few ops, all are places.
-        let is_candidate = |op: &usize| !tried[*op] && (load[*op] > budget || ops <= MOST_PLACES);
+        let is_candidate =
+            |op: &usize| !reached.tried[*op] && (load[*op] > budget || ops <= MOST_PLACES);
         let next = (0..ops).filter(is_candidate).max_by_key(|op| (load[*op], ops - op));
         let Some(op) = next.filter(|_| programme.places.len() < MOST_PLACES) else {
             if patience == PATIENCE[1] {
+                reached.is_done = true;
                 break;
             }
             patience = PATIENCE[1];
-            climb(&programme, &mut best, patience, (&mut work, &proceed));
-            extra = extra.max(programme.bound(&best.rows, &best.stores));
-            load = programme.load(&best);
-            tried = (0..ops).map(|op| programme.places.binary_search(&op).is_ok()).collect();
+            climb(programme, &mut reached.best, patience, (&mut *work, proceed));
+            let raised = programme.bound(&reached.best.rows, &reached.best.stores);
+            reached.extra = raised.max(reached.extra);
+            load = programme.load(&reached.best);
+            let is_place = |op| programme.places.binary_search(&op).is_ok();
+            reached.tried = (0..ops).map(is_place).collect();
             continue;
         };
         let mut places = programme.places.clone();
         places.insert(programme.at(op), op);
-        let mut more = Programme::new(&facts, &places);
-        let mut start = more.carried_over(&programme, &best);
-        climb(&more, &mut start, patience, (&mut work, &proceed));
+        let mut more = Programme::new(facts, &places);
+        let mut start = more.carried_over(programme, &reached.best);
+        climb(&more, &mut start, patience, (&mut *work, proceed));
         let raised = more.bound(&start.rows, &start.stores);
-        tried[op] = true;
-        if raised as f64 > extra as f64 * (1.0 + WORTH / 1e6) || ops <= MOST_PLACES {
+        reached.tried[op] = true;
+        if raised as f64 > reached.extra as f64 * (1.0 + WORTH / 1e6) || ops <= MOST_PLACES {
             load = more.load(&start);
-            (programme, best) = (more, start);
+            (reached.best, reached.places) = (start, places);
+            *programme = more;
         } else {
-            tried[op.saturating_sub(around)..(op + around + 1).min(ops)].fill(true);
+            let near = op.saturating_sub(around)..(op + around + 1).min(ops);
+            reached.tried[near].fill(true);
         }
-        extra = extra.max(raised);
+        reached.extra = raised.max(reached.extra);
     }
-    // A search makes sequences of its own where anything is copied.
-    let sequences = match facts.copies {
-        true => Vec::new(),
-        false => HELD_FROM.map(|share| programme.schedule(&best, share)).to_vec(),
-    };
-    Several { extra: extra.max(known), sequences }
 }
