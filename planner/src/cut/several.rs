@@ -93,9 +93,8 @@ mod carry_over;
 mod climb;
 mod copies;
 mod facts;
+mod places;
 mod programme;
-
-use schema::TensorId;
 
 use super::Several;
 use super::carried::Had;
@@ -104,28 +103,24 @@ use crate::Problem;
 use crate::kept_load::certain_load;
 use crate::runs::Rerun;
 use branched::branched;
-use climb::{Climb, climb};
+use climb::Climb;
 use facts::Facts;
+pub(super) use places::Reached;
 use programme::Programme;
+use schema::TensorId;
 
-/// For how long prices need not get better at a place that is tried: the first time, and once more.
-const PATIENCE: [usize; 2] = [6, 25];
-
-/// How many rows and shares all iterations may look at, per evaluation that the limits allow: at first, for more places, and
-/// for cases.
+/// How many rows and shares all iterations may look at, per evaluation that the limits allow: for places, at first and in
+/// each round of more, and for cases.
 const WORK: u64 = 1000;
-const MORE_WORK: u64 = 6000;
 const CASES_WORK: u64 = 2000;
 
-const MOST_PLACES: usize = 16;
+/// So many rounds of more places there are, as long as each raises the bound by this part of it.
+const ROUNDS: usize = 8;
+const RAISED: f64 = 5e-3;
 
-/// Where something may be copied, it is given up if so many places say no more than one of them alone does.
-const IN_VAIN: usize = 6;
-
-/// A place that raises the bound by less than this part of it, in millionths, is given up, and so
-/// are the ops around it: this part of all, in each direction.
-const WORTH: f64 = 200.0;
-const AROUND: [usize; 2] = [128, 32];
+/// So many places are tried at once, of as many as there are: at first one.
+const ONE_BY_ONE: f64 = 0.0;
+const AT_ONCE: f64 = 0.3;
 
 /// What is held in the schedules that are made of shares: what has more than this.
 const HELD_FROM: [f64; 3] = [0.5, 0.2, 0.8];
@@ -162,20 +157,6 @@ impl Programme<'_> {
     }
 }
 
-/// How far the search for places has come.
-#[derive(Debug, Clone)]
-pub(crate) struct Reached {
-    places: Vec<usize>,
-    best: Climb,
-    /// What no plan can beat, in nanoseconds beyond the time of its ops.
-    extra: u64,
-    /// Ops that are no place to try, and how many were.
-    tried: Vec<bool>,
-    count: usize,
-    /// Whether no other place is worth trying.
-    is_done: bool,
-}
-
 /// What several places show, from a first one on, if that is more than what is known.
 pub(super) fn several(
     problem: &Problem,
@@ -186,14 +167,8 @@ pub(super) fn several(
     let facts = facts(problem, known);
     let (mut work, proceed) = limited(problem, WORK, proceed);
     let mut programme = Programme::new(&facts, &[first]);
-    let mut best = Climb::new(&programme);
-    climb(&programme, &mut best, PATIENCE[0], (&mut work, &proceed));
-    let extra = programme.bound(&best.rows, &best.stores);
-    let mut tried = vec![false; problem.trace.ops.len()];
-    tried[first] = true;
-    let places = vec![first];
-    let mut reached = Reached { places, best, extra, tried, count: 0, is_done: false };
-    look_on(&mut programme, &mut reached, known, (&mut work, &proceed));
+    let mut reached = Reached::at_first(&programme, (&mut work, &proceed));
+    reached.look_on(&mut programme, known, ONE_BY_ONE, (&mut work, &proceed));
     // A search makes sequences of its own where anything is copied.
     let sequences = match facts.copies {
         true => Vec::new(),
@@ -202,22 +177,42 @@ pub(super) fn several(
     Several { extra: reached.extra.max(known), sequences, reached: Some(reached) }
 }
 
-/// The same with more time: more places, and then cases of what they hold. Returns what no plan can beat.
+/// The same with more time: cases of what is held at the places, more places for as long as these raise it, and cases of what
+/// is held at all of them. Returns what no plan can beat.
 pub(super) fn tightened(
     problem: &Problem,
     (mut reached, known): (Reached, u64),
     proceed: &dyn Fn(u64, u64) -> bool,
 ) -> u64 {
     let facts = facts(problem, known);
-    let (mut work, may_go_on) = limited(problem, MORE_WORK, proceed);
     let mut programme = Programme::new(&facts, &reached.places);
-    look_on(&mut programme, &mut reached, known, (&mut work, &may_go_on));
-    let extra = reached.extra.max(known);
-    if facts.copies {
-        return extra;
+    let cases = |programme: &mut Programme, reached: &Reached| {
+        let (mut work, may_go_on) = limited(problem, CASES_WORK, proceed);
+        match facts.copies {
+            true => reached.extra,
+            false => branched(programme, &reached.best, reached.extra, (&mut work, &may_go_on)),
+        }
+    };
+    let first = cases(&mut programme, &reached);
+    let few = reached.extra;
+    for _ in 0..ROUNDS {
+        let before = reached.extra;
+        let (mut work, may_go_on) = limited(problem, WORK, proceed);
+        reached.look_on(&mut programme, known, AT_ONCE, (&mut work, &may_go_on));
+        if !is_raised(before, reached.extra) {
+            break;
+        }
     }
-    let (mut work, may_go_on) = limited(problem, CASES_WORK, proceed);
-    branched(&mut programme, reached.best, extra, (&mut work, &may_go_on))
+    let more = match is_raised(few, reached.extra) {
+        true => cases(&mut programme, &reached),
+        false => reached.extra,
+    };
+    known.max(first).max(more)
+}
+
+/// Whether a bound is raised by as much as is worth the time.
+fn is_raised(before: u64, after: u64) -> bool {
+    after.saturating_sub(before) as f64 > RAISED * before as f64
 }
 
 fn facts<'a>(problem: &'a Problem<'a>, known: u64) -> Facts<'a> {
@@ -235,58 +230,4 @@ fn limited<'a>(
     let limit = problem.limits.evaluations.saturating_mul(work);
     let work = usize::try_from(limit).unwrap_or(usize::MAX);
     (work, move |left: usize| left > 0 && proceed(limit.saturating_sub(left as u64), limit))
-}
-
-/// Looks for more places, for as long as it may go on with the work that is left and some are worth it.
-fn look_on<'a>(
-    programme: &mut Programme<'a>,
-    reached: &mut Reached,
-    known: u64,
-    (work, proceed): (&mut usize, &dyn Fn(usize) -> bool),
-) {
-    let facts = programme.facts;
-    let (ops, budget) = (facts.problem.trace.ops.len(), facts.problem.budget.0);
-    let around = ops / AROUND[usize::from(facts.copies)];
-    let mut patience = PATIENCE[0];
-    let mut load = programme.load(&reached.best);
-    let is_in_vain = |reached: &Reached| {
-        facts.copies && reached.count >= IN_VAIN && reached.extra <= known && ops > MOST_PLACES
-    };
-    while !reached.is_done && proceed(*work) && !is_in_vain(reached) {
-        reached.count += 1;
-        // Of few ops, all are places.
-        let is_candidate =
-            |op: &usize| !reached.tried[*op] && (load[*op] > budget || ops <= MOST_PLACES);
-        let next = (0..ops).filter(is_candidate).max_by_key(|op| (load[*op], ops - op));
-        let Some(op) = next.filter(|_| programme.places.len() < MOST_PLACES) else {
-            if patience == PATIENCE[1] {
-                reached.is_done = true;
-                break;
-            }
-            patience = PATIENCE[1];
-            climb(programme, &mut reached.best, patience, (&mut *work, proceed));
-            let raised = programme.bound(&reached.best.rows, &reached.best.stores);
-            reached.extra = raised.max(reached.extra);
-            load = programme.load(&reached.best);
-            let is_place = |op| programme.places.binary_search(&op).is_ok();
-            reached.tried = (0..ops).map(is_place).collect();
-            continue;
-        };
-        let mut places = programme.places.clone();
-        places.insert(programme.at(op), op);
-        let mut more = Programme::new(facts, &places);
-        let mut start = more.carried_over(programme, &reached.best);
-        climb(&more, &mut start, patience, (&mut *work, proceed));
-        let raised = more.bound(&start.rows, &start.stores);
-        reached.tried[op] = true;
-        if raised as f64 > reached.extra as f64 * (1.0 + WORTH / 1e6) || ops <= MOST_PLACES {
-            load = more.load(&start);
-            (reached.best, reached.places) = (start, places);
-            *programme = more;
-        } else {
-            let near = op.saturating_sub(around)..(op + around + 1).min(ops);
-            reached.tried[near].fill(true);
-        }
-        reached.extra = raised.max(reached.extra);
-    }
 }

@@ -9,7 +9,7 @@ use super::climb::{Climb, climb};
 use super::programme::Programme;
 
 /// For how long the prices of a case need not get better.
-const PATIENCE: usize = 2;
+const PATIENCE: usize = 4;
 
 /// A share is not divided that is as near to 0 or 1 as this.
 const WHOLE: f64 = 0.01;
@@ -74,10 +74,11 @@ impl Case {
 /// Raises a bound by dividing cases, as long as it may go on with the work that is left and something comes of it.
 pub(super) fn branched(
     programme: &mut Programme,
-    found: Climb,
+    found: &Climb,
     bound: u64,
     (work, proceed): (&mut usize, &dyn Fn(usize) -> bool),
 ) -> u64 {
+    let found = found.clone();
     let mut cases = vec![Case { whole: Vec::new(), found, bound, is_priced: true }];
     let mut known = [bound; DIVISIONS];
     let mut divisions = 0;

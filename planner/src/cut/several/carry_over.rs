@@ -1,14 +1,29 @@
-//! What was found for some places, for one more.
+//! What was found for some places, for more of them.
 
 use std::collections::HashMap;
 
 use super::climb::Climb;
 use super::programme::{NONE, Programme, Share, ZERO};
 
-impl Programme<'_> {
+impl<'a> Programme<'a> {
+    /// The programme of these places and some more, and what was found for these as prices of it.
+    pub(super) fn with(&self, found: &Climb, more: &[usize]) -> (Self, Climb) {
+        let mut of_all: Option<Self> = None;
+        let mut found = found.clone();
+        for op in more {
+            let known = of_all.as_ref().unwrap_or(self);
+            let mut places = known.places.clone();
+            places.insert(known.at(*op), *op);
+            let mut with_it = Programme::new(self.facts, &places);
+            found = with_it.carried_over(known, &found);
+            of_all = Some(with_it);
+        }
+        (of_all.unwrap_or_else(|| Programme::new(self.facts, &self.places)), found)
+    }
+
     /// What was found for all of these places but one, as prices of these: they give the same bound, or
     /// little less where a share is worth more than it costs.
-    pub(super) fn carried_over(&mut self, from: &Programme, known: &Climb) -> Climb {
+    fn carried_over(&mut self, from: &Programme, known: &Climb) -> Climb {
         let mut start = Climb::new(self);
         start.balance = known.balance;
         let (now, then) = (self.places.len(), from.places.len());

@@ -2,10 +2,10 @@
 //! Pock, 2011) with a step for each row and share (Pock and Chambolle, 2011), averages, restarts
 //! and a balance of steps as in PDLP (Applegate et al., 2021).
 
-use super::programme::Programme;
+use super::programme::{Programme, Store};
 
 /// So many iterations pass between two looks at how good prices are.
-const LOOK: usize = 40;
+const LOOK: usize = 20;
 
 /// Prices are good enough at this part of the bound.
 const CLOSE: f64 = 1e-5;
@@ -30,21 +30,6 @@ impl Climb {
         let shares = programme.limits.iter().map(|limits| limits[0]).collect();
         let rows = vec![0.0; programme.rows.len()];
         Self { shares, rows, stores: vec![0.0; programme.stores.len()], balance: 1.0 }
-    }
-
-    fn add(&mut self, other: &Self, factor: f64) {
-        let add = |sums: &mut [f64], others: &[f64]| {
-            sums.iter_mut().zip(others).for_each(|(sum, other)| *sum += factor * other);
-        };
-        add(&mut self.shares, &other.shares);
-        add(&mut self.rows, &other.rows);
-        add(&mut self.stores, &other.stores);
-    }
-
-    fn scale(&mut self, factor: f64) {
-        for values in [&mut self.shares, &mut self.rows, &mut self.stores] {
-            values.iter_mut().for_each(|value| *value *= factor);
-        }
     }
 
     fn copy_from(&mut self, other: &Self) {
@@ -108,35 +93,69 @@ impl<'a> Steps<'a> {
         }
     }
 
-    /// One step of all shares, and then of all prices. Costs are those at the prices.
-    fn step(&mut self, at: &mut Climb) {
+    /// A step from some shares and prices, twice as far as it goes, and by a part of the way back to where these began.
+    /// Costs are those at the prices, before and after.
+    fn step(&mut self, at: &mut Climb, begin: &Climb, back: f64) {
         let (programme, balance) = (self.programme, at.balance);
-        for (id, share) in at.shares.iter_mut().enumerate() {
-            let [least, most] = programme.limits[id];
-            let next = (*share - balance * self.shares[id] * self.cost[id]).clamp(least, most);
-            self.ahead[id] = 2.0 * next - *share;
-            *share = next;
-            self.cost[id] = programme.cost[id] as f64;
+        let go_on = 1.0 - back;
+        let shares = at.shares.iter_mut().zip(&begin.shares).zip(&programme.limits);
+        let steps = self.shares.iter().zip(&mut self.ahead).zip(&mut self.cost).zip(&programme.cost);
+        for (((share, begin), [least, most]), (((step, ahead), cost), own)) in shares.zip(steps) {
+            let next = (*share - balance * step * *cost).clamp(*least, *most);
+            *ahead = 2.0 * next - *share;
+            *share = go_on * *ahead + back * begin;
+            *cost = *own as f64;
         }
-        let rows = programme.rows.iter().zip(&mut at.rows).zip(&self.rows);
-        for ((row, price), step) in rows {
+        let rows = programme.rows.iter().zip(&mut at.rows).zip(&begin.rows).zip(&self.rows);
+        for (((row, price), begin), step) in rows {
             let [wanted, one, other] = row.map(|share| share as usize);
             let lacks = self.ahead[wanted] - self.ahead[one] - self.ahead[other];
-            *price = (*price + step / balance * lacks).max(0.0);
+            let next = (*price + step / balance * lacks).max(0.0);
+            *price = go_on * (2.0 * next - *price) + back * begin;
             self.cost[wanted] += *price;
             self.cost[one] -= *price;
             self.cost[other] -= *price;
         }
-        let stores = programme.stores.iter().zip(&mut at.stores).zip(&self.stores);
-        for ((store, price), step) in stores {
+        let stores = programme.stores.iter().zip(&mut at.stores).zip(&begin.stores);
+        for (((store, price), begin), step) in stores.zip(&self.stores) {
+            let next = (*price + step / balance * lacks_of(store, &self.ahead)).max(0.0);
+            *price = go_on * (2.0 * next - *price) + back * begin;
             let unit = store.unit as f64;
-            let taken = store.takes.iter().map(|(id, b)| *b as f64 * self.ahead[*id as usize]);
-            let lacks = (taken.sum::<f64>() - store.room as f64) / unit;
-            *price = (*price + step / balance * lacks).max(0.0);
             for (share, takes) in &store.takes {
                 self.cost[*share as usize] += *price * *takes as f64 / unit;
             }
         }
+    }
+
+    /// Where one step leads to, and how far that is, as steps measure it. Costs are those at the prices.
+    fn next(&mut self, at: &Climb, next: &mut Climb) -> f64 {
+        let (programme, balance) = (self.programme, at.balance);
+        next.balance = balance;
+        let mut apart = 0.0;
+        for (id, share) in at.shares.iter().enumerate() {
+            let [least, most] = programme.limits[id];
+            let to = (share - balance * self.shares[id] * self.cost[id]).clamp(least, most);
+            self.ahead[id] = 2.0 * to - share;
+            next.shares[id] = to;
+            apart += (to - share) * (to - share) / (balance * self.shares[id]);
+        }
+        let moved = |id: usize| next.shares[id] - at.shares[id];
+        for (row, ids) in programme.rows.iter().enumerate() {
+            let [wanted, one, other] = ids.map(|share| share as usize);
+            let lacks = self.ahead[wanted] - self.ahead[one] - self.ahead[other];
+            let step = self.rows[row] / balance;
+            next.rows[row] = (at.rows[row] + step * lacks).max(0.0);
+            let by = next.rows[row] - at.rows[row];
+            apart += by * by / step - 2.0 * by * (moved(wanted) - moved(one) - moved(other));
+        }
+        for (id, store) in programme.stores.iter().enumerate() {
+            let step = self.stores[id] / balance;
+            next.stores[id] = (at.stores[id] + step * lacks_of(store, &self.ahead)).max(0.0);
+            let by = next.stores[id] - at.stores[id];
+            let takes = store.takes.iter().map(|(share, b)| *b as f64 * moved(*share as usize));
+            apart += by * by / step - 2.0 * by * takes.sum::<f64>() / store.unit as f64;
+        }
+        apart.max(0.0).sqrt()
     }
 
     /// The bound at some prices, and how far these and the shares are from the best. Leaves the
@@ -152,11 +171,8 @@ impl<'a> Steps<'a> {
             lacking += weight * (wanted - one - other).max(0.0);
         }
         for (store, price) in programme.stores.iter().zip(&at.stores) {
-            let unit = store.unit as f64;
-            let taken = store.takes.iter().map(|(id, b)| *b as f64 * at.shares[*id as usize]);
-            let lacks = (taken.sum::<f64>() - store.room as f64) / unit;
-            lacking += store.weight * lacks.max(0.0);
-            bound -= price * store.room as f64 / unit;
+            lacking += store.weight * lacks_of(store, &at.shares).max(0.0);
+            bound -= price * store.room as f64 / store.unit as f64;
         }
         let costs = programme.cost.iter().zip(&at.shares);
         let spent: f64 = costs.map(|(cost, share)| *cost as f64 * share).sum();
@@ -174,6 +190,12 @@ impl<'a> Steps<'a> {
     }
 }
 
+/// By how many units some shares take more than there is room for.
+fn lacks_of(store: &Store, shares: &[f64]) -> f64 {
+    let taken = store.takes.iter().map(|(id, bytes)| *bytes as f64 * shares[*id as usize]);
+    (taken.sum::<f64>() - store.room as f64) / store.unit as f64
+}
+
 /// Raises the bound from where it is, as long as it may go on with the work that is left and
 /// something comes of it. Leaves the best prices that it met.
 pub(super) fn climb(
@@ -183,58 +205,47 @@ pub(super) fn climb(
     (work, proceed): (&mut usize, &dyn Fn(usize) -> bool),
 ) {
     let mut steps = Steps::new(programme);
-    let mut now = best.clone();
-    let (mut highest, mut begun_with) = steps.judge(&now);
-    let (mut begin, mut sum) = (now.clone(), now.clone());
-    let (mut count, mut last) = (0, f64::INFINITY);
-    let mut mean = now.clone();
+    let mut highest = steps.judge(best).0;
+    let (mut now, mut begin, mut next) = (best.clone(), best.clone(), best.clone());
+    let (mut count, mut begun_with, mut last) = (0, f64::INFINITY, f64::INFINITY);
     let mut known = vec![highest; patience];
-    sum.scale(0.0);
     for iteration in 1.. {
-        steps.step(&mut now);
-        sum.add(&now, 1.0);
+        if count == 0 {
+            begun_with = steps.next(&now, &mut next);
+        }
         count += 1;
+        steps.step(&mut now, &begin, 1.0 / (count + 1) as f64);
         if iteration % LOOK != 0 {
             continue;
         }
-        let (bound, off) = steps.judge(&now);
-        mean.copy_from(&sum);
-        mean.scale(1.0 / count as f64);
-        let (mean_bound, mean_off) = steps.judge(&mean);
-        for (bound, found) in [(bound, &now), (mean_bound, &mean)] {
-            if bound > highest {
-                highest = bound;
-                best.copy_from(found);
-                best.balance = now.balance;
-            }
+        let apart = steps.next(&now, &mut next);
+        let (bound, off) = steps.judge(&next);
+        if bound > highest {
+            highest = bound;
+            best.copy_from(&next);
+            best.balance = now.balance;
         }
-        let least = off.min(mean_off);
         let before = std::mem::replace(&mut known[iteration / LOOK % patience], highest);
         let is_idle = iteration > LOOK * patience && highest - before < RAISED * highest;
         *work = work.saturating_sub(LOOK * programme.size());
-        let is_done = least < CLOSE * highest || is_idle || !proceed(*work);
-        let is_stuck = least < 0.8 * begun_with && least > last || count > iteration / 3 + 5 * LOOK;
-        if !is_done && least > 0.2 * begun_with && !is_stuck {
-            last = least;
+        if off < CLOSE * highest || is_idle || !proceed(*work) {
+            break;
+        }
+        let is_stuck = apart < 0.8 * begun_with && apart > last || count > iteration / 3 + 5 * LOOK;
+        if apart > 0.2 * begun_with && !is_stuck {
+            last = apart;
             steps.find_costs(&now);
             continue;
         }
-        // Begin again from the better one.
-        if mean_off < off {
-            now.copy_from(&mean);
-        }
-        if is_done {
-            break;
-        }
-        let [shares, prices] = steps.apart(&now, &begin);
+        // Begin again from there.
+        let [shares, prices] = steps.apart(&next, &begin);
         if shares > 0.0 && prices > 0.0 {
             now.balance = (now.balance * shares / prices).sqrt();
         }
-        begin.copy_from(&now);
-        sum.scale(0.0);
-        (count, begun_with, last) = (0, least, f64::INFINITY);
-        steps.find_costs(&now);
+        now.copy_from(&next);
+        begin.copy_from(&next);
+        (count, last) = (0, f64::INFINITY);
     }
     // Shares are no certificate; the last ones are the nearest to what can be.
-    best.shares.copy_from_slice(&now.shares);
+    best.shares.copy_from_slice(&next.shares);
 }
