@@ -94,7 +94,7 @@ fn main() -> Result<()> {
         for trace in &traces {
             for percent in &arguments.budgets {
                 if arguments.bounds {
-                    println!("{}", bounds(trace, &machine, variant, *percent));
+                    println!("{}", bounds(trace, &machine, variant, *percent, &arguments));
                     continue;
                 }
                 let row = row(trace, &machine, variant, *percent, &arguments)?;
@@ -197,9 +197,16 @@ fn problem<'a>(
 }
 
 /// The bounds of one budget: overheads, and the time that the first took.
-fn bounds(trace: &Trace, machine: &Machine, variant: &Variant, percent: u64) -> String {
+fn bounds(
+    trace: &Trace,
+    machine: &Machine,
+    variant: &Variant,
+    percent: u64,
+    arguments: &Arguments,
+) -> String {
     let base = in_core(trace);
-    let problem = problem(trace, machine, variant, Bytes(base.peak.0 / 100 * percent));
+    let mut problem = problem(trace, machine, variant, Bytes(base.peak.0 / 100 * percent));
+    problem.limits = arguments.limits;
     let overhead = |bound: Bound| {
         let time = bound.time().map(|time| time.ratio(base.iteration) - 1.0);
         time.map_or("-".to_string(), |overhead| format!("{overhead:.4}"))

@@ -7,6 +7,7 @@
 
 use std::collections::BTreeMap;
 
+use crate::common::build;
 use crate::common::optimum::optimum;
 use crate::common::random::{self, Random};
 use crate::common::seeds;
@@ -15,7 +16,7 @@ use planner::{
     Allowed, Bound, CodecOptions, Monitor, NoMonitor, Problem, Progress, bound, least_budget,
     moving_bound, tightened,
 };
-use schema::{Bytes, CodecModels, Machine, Trace};
+use schema::{Bytes, CodecModels, Machine, Nanos, Op, OpKind, Phase, Role, Trace};
 use simulator::{Policy, in_core};
 
 /// Problems whose search goes through more states than this are left aside.
@@ -150,6 +151,27 @@ fn several_places_say_more_than_one_and_less_when_told_to_stop() {
         assert!(one <= stopped && stopped <= several && one < several, "{all}");
         assert_eq!(tightened(&problem(), &NoMonitor).time(), Some(several), "{name}");
     }
+}
+
+/// Three tensors wait while an op works, beside which there is room for one and a half: of two halves none is held, and two
+/// are made again.
+#[test]
+fn what_is_held_is_held_whole() {
+    let tensors = ["a", "b", "c"].map(|name| build::tensor(name, 1024, Role::Activation)).to_vec();
+    let op = |name, reads: &[u32], writes: &[u32]| {
+        build::op(name, (OpKind::Other, Phase::Forward), 100, [reads, writes, reads])
+    };
+    let mut ops: Vec<Op> = (0..3).map(|tensor| op("make", &[], &[tensor])).collect();
+    ops.push(Op { workspace: Bytes(2048), ..op("work", &[], &[]) });
+    ops.extend((0..3).map(|tensor| op("read", &[tensor], &[])));
+    let trace = build::trace("three wait", tensors, ops);
+    let machine = build::machine(1_000_000_000);
+    let problem = Problem::new(&trace, &machine, Bytes(2048 + 1024 + 512));
+    let problem = problem.with_allowed(kind(false, true, false));
+    let extra = |bound: Bound| bound.time().map(|time| time.0 - 700);
+    assert_eq!(extra(bound(&problem)), Some(150));
+    assert_eq!(extra(tightened(&problem, &NoMonitor)), Some(200));
+    assert_eq!(optimum(&problem, MOST_STATES), Ok(Some(Nanos(900))));
 }
 
 /// Plans that move state are left aside: the optimum knows none. Sizes are whole aligned blocks, so that

@@ -5,11 +5,14 @@
 //! cases that are not divided further: these hold all plans, whichever are divided and whenever that ends. Where tensors may
 //! be copied, what is held may be a part (`several.rs`), and nothing is divided.
 
-use super::climb::{Climb, climb};
+use super::climb::{Climb, How, climb};
 use super::programme::Programme;
 
 /// For how long the prices of a case need not get better.
 const PATIENCE: usize = 4;
+
+/// So many times the least bound is more than enough for a case: others come first. What no plan does has no highest bound.
+const ENOUGH: f64 = 2.0;
 
 /// A share is not divided that is as near to 0 or 1 as this.
 const WHOLE: f64 = 0.01;
@@ -92,7 +95,8 @@ pub(super) fn branched(
         if !case.is_priced {
             let mut found = case.found.clone();
             case.bound = case.within(programme, |of| {
-                climb(of, &mut found, PATIENCE, (&mut *work, proceed));
+                let how = How { patience: PATIENCE, enough: ENOUGH * least as f64 };
+                climb(of, &mut found, how, (&mut *work, proceed));
                 of.bound(&found.rows, &found.stores).max(least)
             });
             (case.found, case.is_priced) = (found, true);

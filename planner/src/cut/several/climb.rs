@@ -99,7 +99,8 @@ impl<'a> Steps<'a> {
         let (programme, balance) = (self.programme, at.balance);
         let go_on = 1.0 - back;
         let shares = at.shares.iter_mut().zip(&begin.shares).zip(&programme.limits);
-        let steps = self.shares.iter().zip(&mut self.ahead).zip(&mut self.cost).zip(&programme.cost);
+        let steps =
+            self.shares.iter().zip(&mut self.ahead).zip(&mut self.cost).zip(&programme.cost);
         for (((share, begin), [least, most]), (((step, ahead), cost), own)) in shares.zip(steps) {
             let next = (*share - balance * step * *cost).clamp(*least, *most);
             *ahead = 2.0 * next - *share;
@@ -196,12 +197,27 @@ fn lacks_of(store: &Store, shares: &[f64]) -> f64 {
     (taken.sum::<f64>() - store.room as f64) / store.unit as f64
 }
 
+/// How far to climb.
+#[derive(Clone, Copy)]
+pub(super) struct How {
+    /// For so many looks the bound need not get better.
+    pub patience: usize,
+    /// It need not be higher.
+    pub enough: f64,
+}
+
+impl How {
+    pub fn patiently(patience: usize) -> Self {
+        Self { patience, enough: f64::INFINITY }
+    }
+}
+
 /// Raises the bound from where it is, as long as it may go on with the work that is left and
 /// something comes of it. Leaves the best prices that it met.
 pub(super) fn climb(
     programme: &Programme,
     best: &mut Climb,
-    patience: usize,
+    How { patience, enough }: How,
     (work, proceed): (&mut usize, &dyn Fn(usize) -> bool),
 ) {
     let mut steps = Steps::new(programme);
@@ -226,9 +242,9 @@ pub(super) fn climb(
             best.balance = now.balance;
         }
         let before = std::mem::replace(&mut known[iteration / LOOK % patience], highest);
-        let is_idle = iteration > LOOK * patience && highest - before < RAISED * highest;
+        let is_idle = iteration > LOOK * patience && highest - before <= RAISED * highest.max(0.0);
         *work = work.saturating_sub(LOOK * programme.size());
-        if off < CLOSE * highest || is_idle || !proceed(*work) {
+        if off < CLOSE * highest || is_idle || highest > enough || !proceed(*work) {
             break;
         }
         let is_stuck = apart < 0.8 * begun_with && apart > last || count > iteration / 3 + 5 * LOOK;

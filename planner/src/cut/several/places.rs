@@ -1,7 +1,7 @@
 //! Where places are put: a first one, and then where a plan that decides as the shares do, and does all else as late as can be,
 //! has most on the device.
 
-use super::climb::{Climb, climb};
+use super::climb::{Climb, How, climb};
 use super::programme::Programme;
 
 /// For how long prices need not get better at places that are tried: the first time, and once more.
@@ -44,7 +44,7 @@ impl Reached {
         (work, proceed): (&mut usize, &dyn Fn(usize) -> bool),
     ) -> Self {
         let mut best = Climb::new(programme);
-        climb(programme, &mut best, PATIENCE[0], (work, proceed));
+        climb(programme, &mut best, How::patiently(PATIENCE[0]), (work, proceed));
         let extra = programme.bound(&best.rows, &best.stores);
         let places = programme.places.clone();
         let tried = only(&places, programme.facts.problem.trace.ops.len());
@@ -63,7 +63,7 @@ impl Reached {
         let copies = programme.facts.copies;
         let ops = self.tried.len();
         let around = ops / AROUND[usize::from(copies)];
-        let mut patience = PATIENCE[0];
+        let mut how = How::patiently(PATIENCE[0]);
         let mut load = programme.load(&self.best);
         while !self.is_done && proceed(*work) {
             if copies && self.count >= IN_VAIN && self.extra <= known && ops > FEW_OPS {
@@ -73,12 +73,12 @@ impl Reached {
             let many = (at_once * self.places.len() as f64).ceil() as usize;
             let next = self.next(programme, &load, many.max(1), APART * around);
             if next.is_empty() {
-                if patience == PATIENCE[1] {
+                if how.patience == PATIENCE[1] {
                     self.is_done = true;
                     break;
                 }
-                patience = PATIENCE[1];
-                climb(programme, &mut self.best, patience, (&mut *work, proceed));
+                how = How::patiently(PATIENCE[1]);
+                climb(programme, &mut self.best, how, (&mut *work, proceed));
                 let raised = programme.bound(&self.best.rows, &self.best.stores);
                 self.extra = raised.max(self.extra);
                 load = programme.load(&self.best);
@@ -86,7 +86,7 @@ impl Reached {
                 continue;
             }
             let (more, mut found) = programme.with(&self.best, &next);
-            climb(&more, &mut found, patience, (&mut *work, proceed));
+            climb(&more, &mut found, how, (&mut *work, proceed));
             let raised = more.bound(&found.rows, &found.stores);
             if raised as f64 > self.extra as f64 * (1.0 + WORTH / 1e6) || ops <= FEW_OPS {
                 load = more.load(&found);
