@@ -17,7 +17,8 @@
 //! fastest of them; one that is faster than `tide` ends the run as a failure.
 //!
 //! A line is a plan: its slowdown, DTR's, the share of DTR's overhead that is left, the gap of its time
-//! to the bound, and how long planning took. Every plan is proven safe before it is counted.
+//! to the bound, and how long planning took. Below are the averages, and how many times the overhead of the
+//! bound plans have. Every plan is proven safe before it is counted.
 
 use std::path::{Path, PathBuf};
 use std::time::Instant;
@@ -173,6 +174,8 @@ struct Row {
     /// The same of the bound: no plan has less.
     floor: Option<f64>,
     gap: Option<f64>,
+    /// The overhead over the least that is proven, where that is more than none.
+    over: Option<f64>,
     seconds: f64,
     /// Another method's plan is faster.
     beaten: bool,
@@ -244,7 +247,7 @@ fn row(
     let dtr = Dtr::run(&problem, budget).ok().map(|run| slowdown(run.time.0));
     let bound = tightened(&problem, &NoMonitor).time();
     let (text, beaten) = (String::new(), false);
-    let mut row = Row { text, share: None, floor: None, gap: None, seconds, beaten };
+    let mut row = Row { text, share: None, floor: None, gap: None, over: None, seconds, beaten };
     let share = |slowdown: f64| dtr.map(|dtr| (slowdown - 1.0) / (dtr - 1.0));
     let shown = |number: Option<f64>| number.map_or("-".to_string(), |n| format!("{n:.4}"));
     let percents = |number: Option<f64>| {
@@ -262,6 +265,8 @@ fn row(
             ours = Some(slowdown(time.0));
             row.share = share(slowdown(time.0));
             row.gap = bound.map(|bound| time.ratio(bound) - 1.0);
+            let least = bound.map(|bound| slowdown(bound.0) - 1.0).filter(|least| *least > 0.0);
+            row.over = least.map(|least| (slowdown(time.0) - 1.0) / least);
         }
         Err(error) => why = format!(", no plan: {error}"),
     }
@@ -295,14 +300,18 @@ fn summary(rows: &[Row]) -> String {
     let mean = |values: Vec<f64>| 100.0 * values.iter().sum::<f64>() / values.len().max(1) as f64;
     let gaps: Vec<f64> = rows.iter().filter_map(|row| row.gap).collect();
     let worst = 100.0 * gaps.iter().copied().fold(0.0, f64::max);
+    let over: Vec<f64> = rows.iter().filter_map(|row| row.over).collect();
+    let most_over = over.iter().copied().fold(0.0, f64::max);
     let slowest = rows.iter().map(|row| row.seconds).fold(0.0, f64::max);
     format!(
         "  {} of {} planned; {:.2} % of DTR's overhead on average (no plan: below {:.2} %); gap to the \
-         bound {:.2} % on average, {worst:.2} % at worst; {slowest:.2} s at most",
+         bound {:.2} % on average, {worst:.2} % at worst, overhead {:.3} times its on average, {most_over:.3} \
+         at worst; {slowest:.2} s at most",
         gaps.len(),
         rows.len(),
         mean(rows.iter().filter_map(|row| row.share).collect()),
         mean(rows.iter().filter(|row| row.share.is_some()).filter_map(|row| row.floor).collect()),
         mean(gaps.clone()),
+        mean(over) / 100.0,
     )
 }

@@ -84,9 +84,10 @@
 //! prices that are not negative; at
 //! *any* such prices, what each share costs at its best between 0 and 1 is a bound, which is
 //! summed up in whole numbers. Good prices are found by a first-order method (`climb.rs`), so that
-//! ending early costs tightness alone. They carry over to one more place, and with them most of the
-//! bound. It is put where a plan that takes these decisions and does all else as late as can be has
-//! most on the device.
+//! ending early costs tightness alone. They carry over to more places, and with them most of the
+//! bound (`carry_over.rs`). These are put where a plan that takes these decisions and does all else as late as can be has
+//! most on the device (`places.rs`). Where nothing is copied, what is held is 0 or 1 in every plan, and cases of
+//! that raise the bound once more (`branched.rs`).
 
 mod branched;
 mod carry_over;

@@ -1,6 +1,7 @@
 //! Good prices for the rows of a programme: the primal-dual hybrid gradient method (Chambolle and
-//! Pock, 2011) with a step for each row and share (Pock and Chambolle, 2011), averages, restarts
-//! and a balance of steps as in PDLP (Applegate et al., 2021).
+//! Pock, 2011) with a step for each row and share (Pock and Chambolle, 2011), restarts and a balance of steps as in
+//! PDLP (Applegate et al., 2021). Steps are reflected, and go part of the way back to where they began (Lu and Yang,
+//! "Restarted Halpern PDHG for Linear Programming", 2024), so that no averages are needed.
 
 use super::programme::{Programme, Store};
 
@@ -13,6 +14,10 @@ const CLOSE: f64 = 1e-5;
 /// It is given up when as many looks as one has patience for have raised the bound by less than
 /// this part of it.
 const RAISED: f64 = 1e-4;
+
+/// It begins again from where it is when a step is this part of the first one, or no less than before and that part.
+const SHORT: f64 = 0.2;
+const SHORTER: f64 = 0.8;
 
 /// Shares and prices, those of stores for a unit of each.
 #[derive(Debug, Clone)]
@@ -247,8 +252,9 @@ pub(super) fn climb(
         if off < CLOSE * highest || is_idle || highest > enough || !proceed(*work) {
             break;
         }
-        let is_stuck = apart < 0.8 * begun_with && apart > last || count > iteration / 3 + 5 * LOOK;
-        if apart > 0.2 * begun_with && !is_stuck {
+        let is_stuck =
+            apart < SHORTER * begun_with && apart > last || count > iteration / 3 + 5 * LOOK;
+        if apart > SHORT * begun_with && !is_stuck {
             last = apart;
             steps.find_costs(&now);
             continue;
