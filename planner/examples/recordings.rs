@@ -301,17 +301,20 @@ fn summary(rows: &[Row]) -> String {
     let gaps: Vec<f64> = rows.iter().filter_map(|row| row.gap).collect();
     let worst = 100.0 * gaps.iter().copied().fold(0.0, f64::max);
     let over: Vec<f64> = rows.iter().filter_map(|row| row.over).collect();
-    let most_over = over.iter().copied().fold(0.0, f64::max);
+    let over = match over.iter().copied().reduce(f64::max) {
+        Some(worst) => {
+            format!("{:.3} times its on average, {worst:.3} at worst", mean(over) / 100.0)
+        }
+        None => "none where it has none".to_string(),
+    };
     let slowest = rows.iter().map(|row| row.seconds).fold(0.0, f64::max);
     format!(
         "  {} of {} planned; {:.2} % of DTR's overhead on average (no plan: below {:.2} %); gap to the \
-         bound {:.2} % on average, {worst:.2} % at worst, overhead {:.3} times its on average, {most_over:.3} \
-         at worst; {slowest:.2} s at most",
+         bound {:.2} % on average, {worst:.2} % at worst, overhead {over}; {slowest:.2} s at most",
         gaps.len(),
         rows.len(),
         mean(rows.iter().filter_map(|row| row.share).collect()),
         mean(rows.iter().filter(|row| row.share.is_some()).filter_map(|row| row.floor).collect()),
         mean(gaps.clone()),
-        mean(over) / 100.0,
     )
 }
