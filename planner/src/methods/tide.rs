@@ -70,6 +70,10 @@ impl Method for Tide {
             // With copies they seldom fit as they stand.
             let alone = Allowed { swap: false, recompute: true, compress: false };
             best.try_cuts(alone, fullest);
+            if !problem.is_rough && !best.is_within(u64::MAX) {
+                // Where memory is short they do not either; reruns alone are searched for sooner than all.
+                best.search_alone();
+            }
         }
         // Where cuts are no plan, or codecs may help, what is cheapest per byte is given up.
         let first = match problem.allowed.compress || !best.is_within(u64::MAX) {

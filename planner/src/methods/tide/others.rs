@@ -44,15 +44,20 @@ impl Packed<'_> {
     /// Tries sequences without codecs and reruns alone, which searches with more choices may miss.
     pub fn try_less(&mut self) {
         let allowed = self.problem.allowed;
-        let place = self.fullest();
         if allowed.compress && (allowed.swap || allowed.recompute) {
             let without = Allowed { compress: false, ..allowed };
-            self.search_sequences(without, place);
+            self.search_sequences(without, self.fullest());
         }
-        if allowed.recompute && (allowed.swap || allowed.compress) {
-            let alone = Allowed { swap: false, recompute: true, compress: false };
-            self.search_sequences(alone, place);
+        if allowed.recompute && (allowed.swap || allowed.compress) && !self.had_alone {
+            self.search_alone();
         }
+    }
+
+    /// Searches for sequences of reruns alone.
+    pub fn search_alone(&mut self) {
+        let alone = Allowed { swap: false, recompute: true, compress: false };
+        self.had_alone = true;
+        self.search_sequences(alone, self.fullest());
     }
 
     /// Tries what all other methods decide that do not take long: none of their plans is faster than

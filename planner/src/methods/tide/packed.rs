@@ -23,6 +23,8 @@ pub(super) struct Packed<'a> {
     found: Vec<(u64, Decided)>,
     /// What other methods decide, the fastest first, with its time: searches of sequences begin there.
     pub(super) others: Vec<(u64, Decided)>,
+    /// Whether reruns alone were searched for.
+    pub(super) had_alone: bool,
     /// The first decisions that fit byte for byte, if their buffers found no addresses.
     loose: Option<Decided>,
     /// Of what took too many bytes, why that is no plan which lacks least.
@@ -37,7 +39,8 @@ impl<'a> Packed<'a> {
         monitor: &'a dyn Monitor,
     ) -> Self {
         let (found, others) = (Vec::new(), Vec::new());
-        Self { problem, target, options, monitor, found, others, loose: None, refused: None }
+        let (had_alone, loose, refused) = (false, None, None);
+        Self { problem, target, options, monitor, found, others, had_alone, loose, refused }
     }
 
     /// Makes the first plan: what is cheapest per byte is given up. What fits byte for byte need not
