@@ -20,15 +20,16 @@ use packed::Packed;
 ///
 /// 1. A first plan is the [minimum cut](crate::bound) of the fullest op, carried out as it stands,
 ///    copies and reruns as late as can be. Where that does not fit, what is cheapest per byte is
-///    given up where memory is fullest (`quick.rs`). It is there in milliseconds.
+///    given up where memory is fullest (`quick.rs`). It is there in milliseconds; where neither fits, reruns alone are
+///    searched for first, which takes a little longer.
 /// 2. A search over sequences of runs (`runs.rs`) begins from what cuts hold, from what DTR runs again
 ///    and from nothing, ruins a little and repairs it, again and again. A copy in or a decompression
 ///    stands in the sequence like a rerun, so that a plan may hold dead tensors, share reruns, drop
 ///    twice and copy in between, which one treatment per gap cannot say. With copies and codecs, what
 ///    is judged is the evaluator's iteration time, exact with all stalls.
 /// 3. The search goes on from the best for as long as that makes the iteration shorter; with copies or codecs, further
-///    from it and with some memory left free now and then. Where what it finds has no addresses, memory is left free
-///    when that lacks some (`reserve.rs`).
+///    from it and with some memory left free now and then. Where reruns alone have no addresses, memory is left free
+///    when they lack some (`reserve.rs`).
 /// 4. What other methods decide that take little time is tried last, and sequences with less that is
 ///    allowed (`others.rs`).
 ///
