@@ -59,9 +59,12 @@ struct Found {
     tightened: Once<u64>,
 }
 
-/// What was found for a problem as it was then: with other memory, other ways, or other limits it is another.
+/// What a problem was when something was found for it: its memory, its ways, and its limits where these count.
+type Then = (Bytes, Allowed, Option<Limits>);
+
+/// What was found for a problem as it was then.
 #[derive(Debug, Clone)]
-struct Once<T>(OnceLock<((Bytes, Allowed, Limits), T)>);
+struct Once<T>(OnceLock<(Then, T)>);
 
 impl<T> Default for Once<T> {
     fn default() -> Self {
@@ -70,10 +73,9 @@ impl<T> Default for Once<T> {
 }
 
 impl<T: Clone> Once<T> {
-    fn get(&self, of: &Problem, find: impl Fn() -> T) -> Cow<'_, T> {
-        let of = (of.budget, of.allowed, of.limits);
-        let (known, found) = self.0.get_or_init(|| (of, find()));
-        if of == *known { Cow::Borrowed(found) } else { Cow::Owned(find()) }
+    fn get(&self, now: Then, find: impl Fn() -> T) -> Cow<'_, T> {
+        let (then, found) = self.0.get_or_init(|| (now, find()));
+        if now == *then { Cow::Borrowed(found) } else { Cow::Owned(find()) }
     }
 }
 
@@ -236,23 +238,24 @@ impl<'a> Problem<'a> {
 
     /// What cuts say of the problem, and the op at which they say most, found when first asked for.
     pub(crate) fn cuts(&self) -> (Cuts, usize) {
-        *self.found.cuts.get(self, || cuts(self))
+        *self.found.cuts.get((self.budget, self.allowed, None), || cuts(self))
     }
 
     /// What no plan can beat in which what outlives the iteration stays, found when first asked for.
     pub(crate) fn resident(&self) -> Bound {
-        *self.found.resident.get(self, || resident(self))
+        *self.found.resident.get((self.budget, self.allowed, None), || resident(self))
     }
 
     /// What several places of the iteration say of the problem, found when first asked for.
     pub(crate) fn more_places(&self, proceed: &dyn Fn(u64, u64) -> bool) -> Cow<'_, Several> {
-        self.found.more_places.get(self, || more_places(self, proceed))
+        let now = (self.budget, self.allowed, Some(self.limits));
+        self.found.more_places.get(now, || more_places(self, proceed))
     }
 
     /// The same with more time: in nanoseconds beyond the time of the ops, what no plan can beat.
     pub(crate) fn tightened(&self, proceed: &dyn Fn(u64, u64) -> bool) -> u64 {
         let find = || self.more_places(proceed).tightened(self, proceed);
-        *self.found.tightened.get(self, find)
+        *self.found.tightened.get((self.budget, self.allowed, Some(self.limits)), find)
     }
 
     /// How long it takes to run each op, and run it again, and to copy for each gap, out and in:

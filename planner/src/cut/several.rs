@@ -85,8 +85,8 @@
 //! *any* such prices, what each share costs at its best between 0 and 1 is a bound, which is
 //! summed up in whole numbers. Good prices are found by a first-order method (`climb.rs`), so that
 //! ending early costs tightness alone. They carry over to more places, and with them most of the
-//! bound (`carry_over.rs`). These are put where a plan that takes these decisions and does all else as late as can be has
-//! most on the device (`places.rs`). Where nothing is copied, what is held is 0 or 1 in every plan, and cases of
+//! bound (`carry_over.rs`). These are put where a plan that takes these decisions and does all else as
+//! late as can be has most on the device (`places.rs`). Where nothing is copied, what is held is 0 or 1 in every plan, and cases of
 //! that raise the bound once more (`branched.rs`).
 
 mod branched;
@@ -96,6 +96,8 @@ mod copies;
 mod facts;
 mod places;
 mod programme;
+
+use schema::TensorId;
 
 use super::Several;
 use super::carried::Had;
@@ -108,7 +110,6 @@ use climb::Climb;
 use facts::Facts;
 pub(super) use places::Reached;
 use programme::Programme;
-use schema::TensorId;
 
 /// How many rows and shares all iterations may look at, per evaluation that the limits allow: for places, at first and in
 /// each round of more, and for cases.

@@ -19,9 +19,9 @@ use packed::Packed;
 /// Our own method: keep, swap, recompute and compress, decided together.
 ///
 /// 1. A first plan is the [minimum cut](crate::bound) of the fullest op, carried out as it stands,
-///    copies and reruns as late as can be. Where that does not fit, what is cheapest per byte is
-///    given up where memory is fullest (`quick.rs`). It is there in milliseconds; where neither fits, reruns alone are
-///    searched for first, which takes a little longer.
+///    copies and reruns as late as can be. Where that does not fit and more than reruns is allowed, a search for
+///    reruns alone comes first, which takes some tenths of a second. Else, what is cheapest per byte is given up where
+///    memory is fullest (`quick.rs`). That is there in milliseconds.
 /// 2. A search over sequences of runs (`runs.rs`) begins from what cuts hold, from what DTR runs again
 ///    and from nothing, ruins a little and repairs it, again and again. A copy in or a decompression
 ///    stands in the sequence like a rerun, so that a plan may hold dead tensors, share reruns, drop
