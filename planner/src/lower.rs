@@ -63,12 +63,14 @@ pub(crate) fn lower_with(
     let may_wait = policy.prefetch == PrefetchGate::AsMemoryAllows && !policy.synchronous;
     let tries = if may_wait && !record.backs.is_empty() { &LATER[..] } else { &LATER[..1] };
     let mut tries = tries.iter().peekable();
+    // What is copied has addresses sooner where less memory has it copied later.
+    let most = if record.backs.is_empty() { effort } else { effort.min(Effort::Stacked) };
     let (record, mut layout, arena) = loop {
         let permille = *tries.next().expect("the last is taken");
         let record = late::later(&record, permille);
         let mut layout = buffers::layout(problem, &record);
         let is_last = tries.peek().is_none();
-        let effort = if is_last { effort } else { Effort::Little };
+        let effort = if is_last { most } else { Effort::Little };
         let arena = addresses(problem, &record, &mut layout, effort);
         if arena <= problem.budget || is_last {
             break (record, layout, arena);

@@ -4,14 +4,17 @@
 //! Finding the smallest arena is NP-hard (dynamic storage allocation). No one order in which to
 //! place blocks at the lowest free address serves all traces: by birth, by death and by size each
 //! come within a percent of the live bytes on some and lose a fifth on others. So all are tried;
-//! where none fits, blocks are stacked from the bottom (`skyline`), a bounded number of times. Thousands
-//! of blocks are placed in one [`sweep`] over time first.
+//! where none fits, blocks are stacked from the bottom (`skyline`), a bounded number of times, and what is
+//! in the way of those that end too high is put elsewhere (`ejections`). Thousands of blocks are placed in
+//! one [`sweep`] over time first.
 //!
 //! Orders and stacks ask trees over time and blocks ([`taken`], [`unplaced`], [`heights`]), and find what
 //! looking at all blocks would find. That takes little more than linear time unless sizes are very
 //! odd; there, an order that costs too much is given up.
 
+mod ejections;
 mod heights;
+mod item;
 mod skyline;
 mod sweep;
 mod taken;
@@ -70,6 +73,8 @@ pub(crate) enum Effort {
     /// Each order is tried once.
     Little,
     /// Then blocks are stacked, over and over until they fit or it was often enough.
+    Stacked,
+    /// Then those that are in the way of others are put elsewhere.
     Full,
 }
 
@@ -169,9 +174,13 @@ impl<'a> Search<'a> {
             return best;
         }
         let above = room.saturating_sub(self.bottom);
-        let (top, addresses) = Skyline::new(self.blocks, self.groups, large, above).best();
-        if self.bottom.saturating_add(top) < best.top {
-            best = self.placed(addresses, self.bottom);
+        let mut skyline = Skyline::new(self.blocks, self.groups, large, above);
+        let (top, address) = skyline.best();
+        let ejects = effort == Effort::Full && skyline.most <= above && above < top;
+        let fitted = ejects.then(|| ejections::fitted(&skyline.items, &address, above)).flatten();
+        if fitted.is_some() || self.bottom.saturating_add(top) < best.top {
+            let address = fitted.unwrap_or(address);
+            best = self.placed(skyline.by_group(&address), self.bottom);
         }
         best
     }
@@ -391,34 +400,38 @@ mod tests {
     use super::*;
     use crate::split_mix::SplitMix;
 
-    /// Random blocks that fill memory to the brim, as a cut of a full rectangle: they fit, and
-    /// stacking finds how.
+    /// So many random blocks that fill as many aligned bytes to the brim, as a cut of a full rectangle.
+    pub(super) fn cut_rectangle(bytes: u64, count: usize, seed: u64) -> Vec<Block> {
+        let mut random = SplitMix::new(seed);
+        let mut cut = vec![(0u64, bytes, 0u32, 48u32)];
+        while cut.len() < count {
+            let at = random.below(cut.len() as u64) as usize;
+            let (low, high, from, until) = cut[at];
+            if random.below(2) == 0 && high - low > 1 {
+                let middle = low + 1 + random.below(high - low - 1);
+                cut[at].1 = middle;
+                cut.push((middle, high, from, until));
+            } else if until - from > 1 {
+                let middle = from + 1 + random.below(u64::from(until - from - 1)) as u32;
+                cut[at].3 = middle;
+                cut.push((low, high, middle, until));
+            }
+        }
+        let block = |(low, high, from, until): (u64, u64, u32, u32)| {
+            Block::new((high - low) * ALIGNMENT, from, until)
+        };
+        cut.into_iter().map(block).collect()
+    }
+
+    /// Random blocks that fill memory to the brim: they fit, and stacking finds how.
     #[test]
     fn stacking_finds_what_no_order_does() {
         let (mut by_order, mut stacked) = (0, 0);
         for seed in 0..40 {
-            let mut random = SplitMix::new(seed);
-            let mut cut = vec![(0u64, 64u64, 0u32, 48u32)];
-            while cut.len() < 40 {
-                let at = random.below(cut.len() as u64) as usize;
-                let (low, high, from, until) = cut[at];
-                if random.below(2) == 0 && high - low > 1 {
-                    let middle = low + 1 + random.below(high - low - 1);
-                    cut[at].1 = middle;
-                    cut.push((middle, high, from, until));
-                } else if until - from > 1 {
-                    let middle = from + 1 + random.below(u64::from(until - from - 1)) as u32;
-                    cut[at].3 = middle;
-                    cut.push((low, high, middle, until));
-                }
-            }
-            let blocks = cut.iter().map(|(low, high, from, until)| {
-                Block::new((high - low) * ALIGNMENT, *from, *until)
-            });
-            let mut blocks: Vec<Block> = blocks.collect();
+            let mut blocks = cut_rectangle(64, 40, seed);
             let room = Bytes(64 * ALIGNMENT);
             by_order += usize::from(pack(&mut blocks, room, Effort::Little) <= room);
-            stacked += usize::from(pack(&mut blocks, room, Effort::Full) <= room);
+            stacked += usize::from(pack(&mut blocks, room, Effort::Stacked) <= room);
         }
         assert!(stacked == 40 && by_order < 30, "{by_order} by order, {stacked} stacked");
     }

@@ -5,8 +5,9 @@ use simulator::Profile;
 use crate::split_mix::SplitMix;
 
 use super::heights::{Heights, Valley};
+use super::item::{Item, items};
 use super::unplaced::Unplaced;
-use super::{ALIGNMENT, Block, sections};
+use super::{ALIGNMENT, Block};
 
 /// Blocks that are stacked, times rounds: what decides how often a stacking is tried again.
 const WORK: usize = 300_000;
@@ -31,17 +32,6 @@ const SHAKEN: f64 = 0.05;
 /// By how much a priority rises at most.
 const RAISE: f64 = 0.3;
 
-/// Blocks that lie at one address, and how high they reach, by section of time.
-pub(super) struct Item {
-    group: usize,
-    /// The first section, and the one after the last.
-    pub first: u32,
-    pub end: u32,
-    /// Where stretches of equal bytes begin, from `first` on, and their bytes.
-    steps: Vec<(u32, u64)>,
-    most: u64,
-}
-
 struct Stacked {
     top: u64,
     /// Where room was first wasted that was not there: a section, and the height that had been
@@ -60,12 +50,12 @@ struct Stacked {
 /// earlier, so their priority rises for the next round (as by TelaMalloc, Maas et al., 2022, for
 /// whole orders).
 pub(super) struct Skyline {
-    items: Vec<Item>,
+    pub items: Vec<Item>,
     /// By section, the first item that begins there or later.
     from: Vec<usize>,
     /// Bytes that live in each section, the most of them, and by how much each is less.
     live: Vec<u64>,
-    most: u64,
+    pub most: u64,
     below_most: Vec<u64>,
     room: u64,
     // Of the stacking in progress:
@@ -86,11 +76,7 @@ const OUT: i64 = 1 << 61;
 
 impl Skyline {
     pub fn new(blocks: &[Block], groups: &[Vec<usize>], chosen: &[usize], room: u64) -> Self {
-        let (sections, count) = sections(blocks, chosen.iter().flat_map(|group| &groups[*group]));
-        let mut items: Vec<Item> = (chosen.iter())
-            .filter_map(|group| Item::new(blocks, &groups[*group], *group, &sections))
-            .collect();
-        items.sort_by_key(|item| (item.first, item.group));
+        let (items, count) = items(blocks, groups, chosen);
         let mut changes = vec![0i64; count + 1];
         for item in &items {
             for (range, bytes) in item.stretches() {
@@ -127,9 +113,9 @@ impl Skyline {
         }
     }
 
-    /// The best addresses found, by group, and where they end. The search ends with the first that
+    /// Where the best addresses found end, and those, by item. The search ends with the first that
     /// fit.
-    pub fn best(&mut self) -> (u64, Vec<(usize, u64)>) {
+    pub fn best(&mut self) -> (u64, Vec<u64>) {
         let rounds = match self.items.len() >= super::MANY {
             true => ROUNDS.0,
             false => (WORK / self.items.len().max(1)).clamp(ROUNDS.0, ROUNDS.1),
@@ -152,13 +138,13 @@ impl Skyline {
                         best = (stacked.top, self.address.clone());
                     }
                     if best.0 <= self.room {
-                        return (best.0, self.by_group(&best.1));
+                        return best;
                     }
                     search.learn(&self.items, &self.address, stacked, &mut random);
                 }
             }
         }
-        (best.0, self.by_group(&best.1))
+        best
     }
 
     /// Nodes that a stacking looks at.
@@ -169,7 +155,8 @@ impl Skyline {
         self.unplaced.looks.get()
     }
 
-    fn by_group(&self, address: &[u64]) -> Vec<(usize, u64)> {
+    /// Addresses of items as those of their groups.
+    pub fn by_group(&self, address: &[u64]) -> Vec<(usize, u64)> {
         self.items.iter().zip(address).map(|(item, at)| (item.group, *at)).collect()
     }
 
@@ -211,9 +198,8 @@ impl Skyline {
         self.unplaced.remove(index);
         let item = &self.items[index];
         let tops = item
-            .steps
-            .iter()
-            .map(|(section, bytes)| (*section, (height + bytes).next_multiple_of(ALIGNMENT)));
+            .stretches()
+            .map(|(at, bytes)| (at.start as u32, (height + bytes).next_multiple_of(ALIGNMENT)));
         self.heights.put(valley, tops, item.end);
         if !counts {
             return;
@@ -239,38 +225,6 @@ impl Skyline {
             let failed = self.filled.first_above(sections, room);
             stacked.failed = failed.map(|section| (section as u32, bank));
         }
-    }
-}
-
-impl Item {
-    fn new(blocks: &[Block], group: &[usize], id: usize, sections: &[(u32, u32)]) -> Option<Self> {
-        let of: Vec<(u32, u32, u64)> = (group.iter())
-            .filter(|block| blocks[**block].bytes > 0)
-            .map(|block| (sections[*block].0, sections[*block].1, blocks[*block].bytes))
-            .collect();
-        let first = of.iter().map(|(from, _, _)| *from).min()?;
-        let end = of.iter().map(|(_, until, _)| *until).max()?;
-        let mut borders: Vec<u32> =
-            of.iter().flat_map(|(from, until, _)| [*from, *until]).collect();
-        borders.sort_unstable();
-        borders.dedup();
-        borders.pop();
-        let bytes_at = |section: u32| {
-            let there = of.iter().filter(|(from, until, _)| (*from..*until).contains(&section));
-            there.map(|(_, _, bytes)| *bytes).max().unwrap_or(0)
-        };
-        let mut steps: Vec<(u32, u64)> = borders.into_iter().map(|at| (at, bytes_at(at))).collect();
-        steps.dedup_by_key(|(_, bytes)| *bytes);
-        let most = of.iter().map(|(_, _, bytes)| *bytes).max()?;
-        Some(Self { group: id, first, end, steps, most })
-    }
-
-    /// The sections in which it has the same bytes, and those.
-    fn stretches(&self) -> impl Iterator<Item = (std::ops::Range<usize>, u64)> + '_ {
-        let ends = self.steps[1..].iter().map(|(section, _)| *section).chain([self.end]);
-        let stretch =
-            |((begin, bytes), end): (&(u32, u64), u32)| (*begin as usize..end as usize, *bytes);
-        self.steps.iter().zip(ends).map(stretch)
     }
 }
 

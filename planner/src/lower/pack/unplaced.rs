@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use super::skyline::Item;
+use super::item::Item;
 
 /// A range of at most so many items is gone through.
 const FEW: usize = 64;

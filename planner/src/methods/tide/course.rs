@@ -22,7 +22,7 @@ pub(super) const LONG: usize = 20_000;
 
 /// Of what was found, so many of the best are given addresses until one has some: where memory is short, many have
 /// none. While legs still gain something, fewer. No more than have so many ops together.
-const TRIED: usize = 12;
+const TRIED: usize = 6;
 const TRIED_AT_FIRST: usize = 2;
 const TRIED_OPS: usize = 30_000;
 
