@@ -63,7 +63,7 @@ pub(crate) fn lower_with(
     let may_wait = policy.prefetch == PrefetchGate::AsMemoryAllows && !policy.synchronous;
     let tries = if may_wait && !record.backs.is_empty() { &LATER[..] } else { &LATER[..1] };
     let mut tries = tries.iter().peekable();
-    // What is copied has addresses sooner where less memory has it copied later.
+    // Where something is copied, less memory has addresses sooner than more effort.
     let most = if record.backs.is_empty() { effort } else { effort.min(Effort::Stacked) };
     let (record, mut layout, arena) = loop {
         let permille = *tries.next().expect("the last is taken");

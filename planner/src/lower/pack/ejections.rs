@@ -19,7 +19,8 @@ const DEAREST: i64 = 1 << 47;
 /// So many of what has no place are drawn, of which the largest is placed next: the largest of all would go round in circles.
 const DRAWN: usize = 3;
 
-/// A border's address comes before so many bits that tell neighbours apart: of no more items than that, some are taken out.
+/// In a border's number, its address comes before so many bits, which say the neighbour and whether it is its end: of more
+/// items than these can tell apart, none is taken out.
 const BITS: u32 = 16;
 
 const NOWHERE: u64 = u64::MAX;
@@ -213,13 +214,13 @@ mod tests {
     use crate::lower::pack::tests::cut_rectangle;
     use crate::lower::pack::{Block, groups};
 
-    /// Blocks none of which has a place find some, apart from each other and below a ceiling little above the least; from
-    /// places that they have below another, all but those that are too high begin there.
+    /// Blocks none of which has a place find some, apart from each other and below a ceiling little above the least. What has
+    /// its place below a ceiling keeps it.
     #[test]
     fn what_is_in_the_way_finds_another_place() {
         let (mut fit, mut stay) = (0, 0);
         for seed in 0..40 {
-            let blocks: Vec<Block> = cut_rectangle(64, 40, seed);
+            let blocks = cut_rectangle(64, 40, seed);
             let groups = groups(&blocks);
             let all: Vec<usize> = (0..groups.len()).collect();
             let (items, _) = items(&blocks, &groups, &all);
