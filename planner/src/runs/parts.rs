@@ -65,6 +65,8 @@ pub(crate) struct Parts {
     pub remaker: Vec<Option<u32>>,
     /// By tensor: its items.
     pub items: Vec<std::ops::Range<u32>>,
+    /// By tensor: those of its items that a search considers, as no other is better in every way.
+    pub worthwhile: Vec<std::ops::Range<u32>>,
     all_items: Vec<Item>,
     /// Bytes of what never leaves.
     pub constant: i64,
@@ -124,6 +126,7 @@ impl Parts {
             reserved: Vec::new(),
             leaving: Vec::new(),
             items: Vec::with_capacity(tensors),
+            worthwhile: Vec::with_capacity(tensors),
             all_items: Vec::new(),
             clock,
             policy,
@@ -138,12 +141,16 @@ impl Parts {
         parts.add(0, ops as u32, 0);
         for (tensor, first) in first_use.iter().enumerate() {
             let begin = parts.near.len() as u32;
+            let mut worthwhile = begin;
             if let (Some(first), true) = (first, parts.bytes[tensor] > 0 && !held[tensor]) {
-                for (item, time) in items(problem, tensor as u32) {
+                let (better, worse) = sorted_out(items(problem, tensor as u32));
+                worthwhile = begin + better.len() as u32;
+                for (item, time) in better.into_iter().chain(worse) {
                     parts.add(time, *first, usize::MAX);
                     parts.all_items.push(item);
                 }
             }
+            parts.worthwhile.push(begin..worthwhile);
             let end = parts.near.len() as u32;
             for way in begin..end {
                 let item = *parts.item(way).expect("one of the items just added");
@@ -279,7 +286,7 @@ pub(crate) fn whole(bytes: Bytes) -> i64 {
 }
 
 /// A tensor's ways back that are no reruns, each with what it takes of compute.
-fn items(problem: &Problem, tensor: u32) -> Vec<(Item, u64)> {
+fn items(problem: &Problem, tensor: u32) -> Vec<Timed> {
     let (may, link) = (problem.allowed, &problem.machine.link);
     let copies = |bytes| {
         [schema::Direction::D2h, schema::Direction::H2d]
@@ -304,4 +311,30 @@ fn items(problem: &Problem, tensor: u32) -> Vec<(Item, u64)> {
         }
     }
     all
+}
+
+/// An item with what it takes of compute.
+type Timed = (Item, u64);
+
+/// Those items of a tensor than which no other is better in every way, and the rest.
+fn sorted_out(items: Vec<Timed>) -> (Vec<Timed>, Vec<Timed>) {
+    let is_as_good = |(one, time): &Timed, (other, others): &Timed| {
+        let lanes = [one.copies, one.codec].concat().into_iter();
+        let is_alike = std::mem::discriminant(&one.way) == std::mem::discriminant(&other.way);
+        is_alike
+            && one.small <= other.small
+            && time <= others
+            && lanes.zip([other.copies, other.codec].concat()).all(|(one, other)| one <= other)
+    };
+    let mut better: Vec<Timed> = Vec::new();
+    let mut worse = Vec::new();
+    for item in items {
+        if better.iter().any(|other| is_as_good(other, &item)) {
+            worse.push(item);
+            continue;
+        }
+        worse.extend(better.extract_if(.., |other| is_as_good(&item, other)));
+        better.push(item);
+    }
+    (better, worse)
 }

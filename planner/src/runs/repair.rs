@@ -186,15 +186,19 @@ impl Runs<'_> {
                 continue;
             }
             let maker = self.parts.remaker[*tensor as usize];
-            let items = self.parts.items[*tensor as usize].clone();
+            let items = self.parts.worthwhile[*tensor as usize].clone();
             // Most are seen to be dearer than the best so far, whatever the noise, before it is known when they would
             // leave. What has a compressed form may have been paid for in part.
-            if let (Some(best), false) = (&best, self.parts.has_codecs) {
-                let ways = items.clone().map(|item| self.least_price(item, lanes));
-                let again = maker.map(|op| self.parts.time[op as usize] as f64);
-                let time = ways.chain(again).fold(f64::MAX, f64::min).max(0.5);
-                let bytes = self.parts.bytes[*tensor as usize].min(excess) as f64;
-                if time >= best.score * bytes * stretch(begin, end) * (1.0 + weights.noise) {
+            let bytes = self.parts.bytes[*tensor as usize];
+            if let Some(best) = &best
+                && (!self.parts.has_codecs || self.made[*tensor as usize].len() == 1)
+            {
+                let most = best.score * stretch(begin, end) * (1.0 + weights.noise);
+                let is_dear = |by: u32| {
+                    let relief = bytes - self.parts.item(by).map_or(0, |item| item.small);
+                    self.least_price(by, lanes).max(0.5) >= most * relief.min(excess) as f64
+                };
+                if items.clone().chain(maker).all(is_dear) {
                     continue;
                 }
             }
@@ -206,10 +210,8 @@ impl Runs<'_> {
                 continue;
             };
             let small = |by| self.parts.item(by).map_or(0, |item| item.small);
-            let (there, until_now) = instead_of
-                .map_or((self.parts.bytes[*tensor as usize], 0.0), |(_, by)| {
-                    (small(by), self.price(by, lanes))
-                });
+            let (there, until_now) =
+                instead_of.map_or((bytes, 0.0), |(_, by)| (small(by), self.price(by, lanes)));
             let stretch = stretch(since, before);
             let drawn = if weights.noise > 0.0 { 2.0 * random.unit() - 1.0 } else { 0.0 };
             let noise = match drawn < 0.0 {
@@ -255,17 +257,18 @@ impl Runs<'_> {
     }
 
     /// What an item costs, in nanoseconds of compute.
-    fn price(&self, item: u32, [out, back, code, decode]: Prices) -> f64 {
-        let time = self.parts.time[item as usize] as f64;
-        let Some(of) = self.parts.item(item) else { return time };
-        let out = if self.is_copied(item) { 0.0 } else { out * of.copies[0] as f64 };
-        let codec = code * of.codec[0] as f64 + decode * of.codec[1] as f64;
-        time + out + back * of.copies[1] as f64 + codec
+    fn price(&self, item: u32, lanes: Prices) -> f64 {
+        let copied = self.parts.item(item).map_or(0, |of| of.copies[0]);
+        let out = if copied == 0 || self.is_copied(item) { 0.0 } else { lanes[0] * copied as f64 };
+        self.least_price(item, lanes) + out
     }
 
-    /// What an item that copies costs at least, whether or not the host has what it is to bring back.
-    fn least_price(&self, item: u32, [_, back, ..]: Prices) -> f64 {
-        self.parts.item(item).map_or(0.0, |of| back * of.copies[1] as f64)
+    /// What an op or item costs at least, whether or not the host has what it is to bring back.
+    fn least_price(&self, item: u32, [_, back, code, decode]: Prices) -> f64 {
+        let time = self.parts.time[item as usize] as f64;
+        let Some(of) = self.parts.item(item) else { return time };
+        let codec = code * of.codec[0] as f64 + decode * of.codec[1] as f64;
+        time + back * of.copies[1] as f64 + codec
     }
 
     /// Whether the host has what an item is to bring back.
@@ -456,7 +459,7 @@ impl Runs<'_> {
             if bytes == 0 || begin >= end || self.load.most_within(begin, end) + bytes <= budget {
                 continue;
             }
-            let ways = self.parts.items[*tensor as usize].clone().chain(maker);
+            let ways = self.parts.worthwhile[*tensor as usize].clone().chain(maker);
             let priced = ways
                 .filter(|way| self.may_rerun(*way, stage(before)))
                 .map(|way| (self.price(way, lanes), way));
