@@ -13,6 +13,7 @@ mod dependencies;
 mod late;
 mod pack;
 
+use rayon::prelude::*;
 use schema::{Bytes, Choice, Decision, Document, Plan, Predicted, Reference};
 use simulator::{Evaluator, Infeasible, Model, PrefetchGate, Record, Treatment, figures};
 
@@ -62,20 +63,23 @@ pub(crate) fn lower_with(
     let policy = decided.policy;
     let may_wait = policy.prefetch == PrefetchGate::AsMemoryAllows && !policy.synchronous;
     let tries = if may_wait && !record.backs.is_empty() { &LATER[..] } else { &LATER[..1] };
-    let mut tries = tries.iter().peekable();
     // Where something is copied, less memory has addresses sooner than more effort.
     let most = if record.backs.is_empty() { effort } else { effort.min(Effort::Stacked) };
-    let (record, mut layout, arena) = loop {
-        let permille = *tries.next().expect("the last is taken");
+    let packed = |permille: u64| {
+        let effort = if Some(&permille) == tries.last() { most } else { Effort::Little };
         let record = late::later(&record, permille);
         let mut layout = buffers::layout(problem, &record);
-        let is_last = tries.peek().is_none();
-        let effort = if is_last { most } else { Effort::Little };
         let arena = addresses(problem, &record, &mut layout, effort);
-        if arena <= problem.budget || is_last {
-            break (record, layout, arena);
-        }
+        (record, layout, arena)
     };
+    // Mostly the first is enough; else the others are tried side by side, and the last says what lacks.
+    let mut found = packed(tries[0]);
+    if found.2 > problem.budget && tries.len() > 1 {
+        let others: Vec<_> = tries[1..].par_iter().map(|permille| packed(*permille)).collect();
+        let fits = others.iter().position(|(_, _, arena)| *arena <= problem.budget);
+        found = others.into_iter().nth(fits.unwrap_or(tries.len() - 2)).expect("there are some");
+    }
+    let (record, mut layout, arena) = found;
     if arena > problem.budget {
         let short_by = arena - problem.budget;
         let peak = record.outcome.peak;

@@ -98,16 +98,10 @@ impl<'a> Packed<'a> {
         self.note(decided, lowered)
     }
 
-    /// The same where addresses are found at the first look.
-    pub(super) fn lower_quickly(&mut self, decided: Decided) -> Result<()> {
-        let lowered = self.lowered(&decided, Effort::Little);
-        self.note(decided, lowered)
-    }
-
-    /// The same of several, side by side, up to the first that becomes a plan: what became of each.
-    pub(super) fn lower_first(&mut self, all: Vec<Decided>) -> Vec<Result<()>> {
-        let lowered: Vec<_> =
-            all.par_iter().map(|decided| self.lowered(decided, Effort::Full)).collect();
+    /// The same of several, side by side and with this much effort, up to the first that becomes a plan: what became
+    /// of each.
+    pub(super) fn lower_first(&mut self, all: Vec<Decided>, effort: Effort) -> Vec<Result<()>> {
+        let lowered: Vec<_> = all.par_iter().map(|decided| self.lowered(decided, effort)).collect();
         let mut outcomes = Vec::new();
         for (decided, lowered) in all.into_iter().zip(lowered) {
             outcomes.push(self.note(decided, lowered));

@@ -13,7 +13,8 @@ use super::searched::{Leg, Searched};
 use crate::cut::{Carried, Several, carried, lazy};
 use crate::fit::{share, shrunk};
 use crate::kept_load::{certain_load, fullest};
-use crate::runs::{Found, Parts, steps_of};
+use crate::lower::Effort;
+use crate::runs::{Parts, steps_of};
 use crate::{Allowed, Beyond, Decided, PlanError, Progress};
 
 /// Shares of the memory, in thousandths, for which is searched until something can be packed. Where what is
@@ -77,15 +78,14 @@ impl<'a> Packed<'a> {
             }
             all.sort_by_key(|(time, _)| *time);
             all.truncate(if is_long { 1 } else { all.len() });
-            for (_, steps) in all {
-                let decided = Decided::from_steps(self.problem, steps, policy);
-                match self.lower_quickly(decided.taken_from("a minimum cut")) {
-                    Ok(()) => return,
-                    Err(PlanError::Fragmented { short_by, budget, .. }) if is_long => {
-                        enough = shrunk(self.target, budget, short_by);
-                    }
-                    Err(_) => {}
-                }
+            all.retain(|(time, _)| !self.is_within(*time));
+            let decided = all.into_iter().map(|(_, steps)| {
+                Decided::from_steps(self.problem, steps, policy).taken_from("a minimum cut")
+            });
+            match self.pack(decided, self.target, Effort::Little) {
+                Ok(()) => return,
+                Err(lacks) if lacks.room > Bytes::ZERO => enough = lacks.room,
+                Err(_) => {}
             }
         }
     }
@@ -161,7 +161,15 @@ impl<'a> Packed<'a> {
             let goes_on = course.goes_on(number + 1 - begun, before.replace(cost), cost);
             let faster = found.iter().take_while(|found| total + found.cost < kept).count();
             let tries = course.tries(stage, goes_on);
-            let packed = self.pack(searched, &found[..faster.min(tries)], target);
+            let faster = found[..faster.min(tries)].iter();
+            // Where nothing is to have addresses, nothing lacks.
+            let packed = match faster.len() {
+                0 => Ok(()),
+                _ => {
+                    let decided = faster.map(|found| searched.decided(found, target));
+                    self.pack(decided, target, Effort::Full)
+                }
+            };
             if !self.monitor.proceed(Progress { phase: "addresses", done: 1, of: 1 }) {
                 return None;
             }
@@ -200,24 +208,23 @@ impl<'a> Packed<'a> {
         None
     }
 
-    /// Gives the fastest addresses, up to one that has some; or else says what that lacked which lacked least. Where
-    /// nothing is to have some, nothing lacks. Mostly the first has addresses. Where it has none, the next are tried side by side.
+    /// Gives the fastest addresses, up to one that has some; or else says what that lacked which lacked least. Mostly
+    /// the first has addresses. Where it has none, the next are tried side by side.
     fn pack(
         &mut self,
-        searched: &Searched,
-        mut left: &[Found],
+        mut fastest: impl Iterator<Item = Decided>,
         target: Bytes,
+        effort: Effort,
     ) -> Result<(), Lacks> {
         let mut lacks = Lacks::default();
         let mut count = 1;
-        if left.is_empty() {
-            return Ok(());
-        }
-        while !left.is_empty() {
-            let (some, others) = left.split_at(count.min(left.len()));
-            (left, count) = (others, ABREAST);
-            let some = some.iter().map(|found| searched.decided(found, target)).collect();
-            for outcome in self.lower_first(some) {
+        loop {
+            let some: Vec<Decided> = fastest.by_ref().take(count).collect();
+            if some.is_empty() {
+                return Err(lacks);
+            }
+            count = ABREAST;
+            for outcome in self.lower_first(some, effort) {
                 match outcome {
                     Ok(()) => return Ok(()),
                     Err(PlanError::Fragmented { short_by, budget, beyond, .. }) => {
@@ -230,6 +237,5 @@ impl<'a> Packed<'a> {
                 }
             }
         }
-        Err(lacks)
     }
 }
