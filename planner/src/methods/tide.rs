@@ -18,10 +18,11 @@ use packed::Packed;
 
 /// Our own method: keep, swap, recompute and compress, decided together.
 ///
-/// 1. A first plan is the [minimum cut](crate::bound) of the fullest op, carried out as it stands,
-///    copies and reruns as late as can be. Where that does not fit and more than reruns is allowed, a search for
-///    reruns alone comes first, which takes some tenths of a second. Else, what is cheapest per byte is given up where
-///    memory is fullest (`quick.rs`). That is there in milliseconds.
+/// 1. A first plan is what DTR runs again, on traces of at most 3000 ops; then the [minimum cut](crate::bound) of the
+///    fullest op, carried out as it stands, copies and reruns as late as can be. Where that does not fit and more than
+///    reruns is allowed, a search for reruns alone comes first, which takes some tenths of a second. Where all that is no
+///    plan, what is cheapest per byte is given up where memory is fullest (`quick.rs`). The first of them is there in
+///    milliseconds.
 /// 2. A search over sequences of runs (`runs.rs`) begins from what cuts hold, from what DTR runs again
 ///    and from nothing, ruins a little and repairs it, again and again. A copy in or a decompression
 ///    stands in the sequence like a rerun, so that a plan may hold dead tensors, share reruns, drop
@@ -65,18 +66,23 @@ impl Method for Tide {
         let options = Options::new(problem, target);
         let mut best = Packed::new(problem, target, &options, monitor);
         let fullest = best.fullest();
+        let recompute = problem.allowed.recompute;
+        if recompute && !problem.is_rough && problem.trace.ops.len() <= others::LONG {
+            best.try_online();
+        }
+        let online = best.time();
         best.try_cuts(problem.allowed, fullest);
         let copies = problem.allowed.swap || problem.allowed.compress;
-        if copies && problem.allowed.recompute && !best.is_within(u64::MAX) {
+        if copies && recompute && best.time() == online {
             // With copies they seldom fit as they stand.
-            let alone = Allowed { swap: false, recompute: true, compress: false };
+            let alone = Allowed { swap: false, recompute, compress: false };
             best.try_cuts(alone, fullest);
-            if !problem.is_rough && !best.is_within(u64::MAX) {
+            if !problem.is_rough && best.time() == online {
                 // Where memory is short they do not either; reruns alone are searched for sooner than all.
                 best.search_alone();
             }
         }
-        // Where cuts are no plan, or codecs may help, what is cheapest per byte is given up.
+        // Where that is no plan, or codecs may help, what is cheapest per byte is given up.
         let first = match problem.allowed.compress || !best.is_within(u64::MAX) {
             true => best.first(),
             false => Ok(()),

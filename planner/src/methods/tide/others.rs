@@ -5,7 +5,9 @@ use schema::Nanos;
 
 use super::packed::Packed;
 use crate::fit::share;
+use crate::lower::Effort;
 use crate::method::Method;
+use crate::methods::Dtr;
 use crate::{Allowed, Decided, Problem, Result};
 
 /// On traces of more ops than these, other methods decide first, with less effort: what they find is
@@ -58,6 +60,16 @@ impl Packed<'_> {
         let alone = Allowed { swap: false, recompute: true, compress: false };
         self.had_alone = true;
         self.search_sequences(alone, self.fullest());
+    }
+
+    /// Tries what DTR runs again: slower than what a search finds, and there before it.
+    pub fn try_online(&mut self) {
+        for permille in Dtr.targets() {
+            let Ok(decided) = self.decided_by(&Dtr, self.problem, *permille) else { return };
+            if self.lower_first(vec![decided.taken_from(Dtr.name())], Effort::Little)[0].is_ok() {
+                return;
+            }
+        }
     }
 
     /// Tries what all other methods decide that do not take long: none of their plans is faster than
