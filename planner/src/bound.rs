@@ -24,7 +24,7 @@
 use schema::{Bytes, Nanos, OpId};
 use simulator::{CodecLane, Gap, GapId};
 
-use crate::cut::Cuts;
+use crate::cut::{self, Cuts};
 use crate::kept_load::certain_load;
 use crate::{Monitor, Problem, Progress, moving};
 
@@ -84,6 +84,12 @@ pub(crate) fn resident(problem: &Problem) -> Bound {
             infeasible => infeasible,
         },
     }
+}
+
+/// Whether cuts at some places say that no plan of the above takes less than this. That is found sooner than the bound.
+pub(crate) fn takes_at_least(problem: &Problem, places: &[usize], time: Nanos) -> bool {
+    let extra = time.saturating_sub(problem.trace.device_time());
+    cut::takes_at_least(problem, places, extra.0)
 }
 
 /// The same with more time: several places of the iteration together, where nothing is

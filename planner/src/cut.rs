@@ -147,6 +147,14 @@ pub(crate) fn cuts(problem: &Problem) -> (Cuts, usize) {
     (search.look_around().unwrap_or(Cuts::Extra(search.extra)), search.best_at)
 }
 
+/// Whether a cut at one of these places says that an iteration takes at least this much, in nanoseconds, beyond the
+/// time of its ops, or that nothing fits there.
+pub(crate) fn takes_at_least(problem: &Problem, places: &[usize], extra: u64) -> bool {
+    let mut search = Search::new(problem);
+    search.extra = extra.saturating_sub(1);
+    places.iter().any(|place| search.look_at(*place).is_some() || search.extra >= extra)
+}
+
 /// What several places together say, where nothing is compressed.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Several {

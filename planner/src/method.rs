@@ -88,11 +88,11 @@ pub trait Method: Sync {
         false
     }
 
-    /// Of what a problem allows, what this method makes use of. Its own decisions and those of the
+    /// What this method makes use of where it is allowed. Its own decisions and those of the
     /// methods that it includes keep to it: [`plan`](crate::plan) gives them a problem that allows
     /// no more.
-    fn restricts(&self, allowed: Allowed) -> Allowed {
-        allowed
+    fn uses(&self) -> Allowed {
+        Allowed::ALL
     }
 
     /// The same method with a parameter of its lossy codec, where that slides over the epochs of a

@@ -304,7 +304,7 @@ fn plan_with(
     let moved: Bytes = homes.iter().map(|id| problem.trace.tensors[id.index()].bytes).sum();
     inner.host_budget = problem.host_budget.saturating_sub(moved);
     // Compressed forms are not searched for beside what moves.
-    let allowed = method.restricts(Allowed { compress: false, ..problem.allowed });
+    let allowed = problem.allowed.and(Allowed::WITHOUT_CODECS).and(method.uses());
     (inner.allowed, inner.limits, inner.is_rough) = (allowed, problem.limits, problem.is_rough);
     let mut failure = None;
     for permille in method.targets() {

@@ -30,7 +30,7 @@ pub fn plan(method: &dyn Method, problem: &Problem, monitor: &dyn Monitor) -> Re
     if problem.once() > u128::from(Nanos::MOST.0) {
         return Err(PlanError::TooLong);
     }
-    let allowed = method.restricts(problem.allowed);
+    let allowed = problem.allowed.and(method.uses());
     let monitor = &Cancellation::new(monitor);
     // What the plan is held against is found beside it.
     let (plan, _) = rayon::join(

@@ -90,6 +90,26 @@ pub struct Allowed {
     pub compress: bool,
 }
 
+impl Allowed {
+    /// All there is.
+    pub const ALL: Self = Self { swap: true, recompute: true, compress: true };
+    /// Nothing but copies.
+    pub const COPIES: Self = Self { swap: true, recompute: false, compress: false };
+    /// Nothing but reruns.
+    pub const RERUNS: Self = Self { swap: false, recompute: true, compress: false };
+    /// All but codecs.
+    pub const WITHOUT_CODECS: Self = Self { compress: false, ..Self::ALL };
+
+    /// What this and another allow.
+    pub fn and(self, other: Self) -> Self {
+        Self {
+            swap: self.swap && other.swap,
+            recompute: self.recompute && other.recompute,
+            compress: self.compress && other.compress,
+        }
+    }
+}
+
 /// How far a method may search. Counts, not times, so that a result does not depend on the
 /// machine that plans.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

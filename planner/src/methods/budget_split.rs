@@ -5,7 +5,7 @@ use simulator::{Policy, Step};
 
 use crate::method::{About, Fastest, Method, needs_recompute};
 use crate::methods::chain::{Chain, ChainOp, Keep, carry_out};
-use crate::{Decided, Monitor, Problem, Result};
+use crate::{Allowed, Decided, Monitor, Problem, Result};
 
 /// What training frameworks offer as two numbers: a share of the layers keeps its activations, a
 /// share has them offloaded to the host, and the others are recomputed from their inputs
@@ -53,6 +53,10 @@ impl Method for BudgetSplit {
             }
         }
         Ok(Decided::from_steps(problem, fastest.found(problem)?, Policy::EARLY))
+    }
+
+    fn uses(&self) -> Allowed {
+        Allowed::WITHOUT_CODECS
     }
 }
 

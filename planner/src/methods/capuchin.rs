@@ -10,7 +10,7 @@ use self::free_time::Link;
 use self::recompute::Candidates;
 use crate::fit::fewest;
 use crate::method::{About, Method, needs_swap};
-use crate::{Decided, Monitor, PlanError, Problem, Progress, Result};
+use crate::{Allowed, Decided, Monitor, PlanError, Problem, Progress, Result};
 
 /// Capuchin (Peng et al., ASPLOS 2020). An iteration in core gives each access of a tensor its
 /// time. A tensor can be away between its *evicted-access* and its *back-access*; ranked is by
@@ -86,6 +86,10 @@ impl Method for Capuchin {
         }
         last_resort(problem, &mut evaluator, &treatments)
             .map_err(|cause| PlanError::from_infeasible(nearer(failure, cause), problem.budget))
+    }
+
+    fn uses(&self) -> Allowed {
+        Allowed::WITHOUT_CODECS
     }
 }
 

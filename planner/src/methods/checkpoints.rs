@@ -4,7 +4,7 @@ use schema::Bytes;
 use simulator::{GapId, Policy, Treatment};
 
 use crate::method::{About, Fastest, Method, needs_recompute, needs_swap};
-use crate::{Decided, Monitor, Problem, Result};
+use crate::{Allowed, Decided, Monitor, Problem, Result};
 
 /// Sublinear memory checkpointing (Chen et al., arXiv:1604.06174): Algorithm 3 walks the forward
 /// pass and adds up the feature maps that it gives up; whenever they exceed a segment's budget
@@ -64,6 +64,10 @@ impl Method for SqrtN {
         }
         let treatments = fastest.found(problem)?;
         Ok(Decided::about_feature_maps(problem, treatments, Policy::EARLY))
+    }
+
+    fn uses(&self) -> Allowed {
+        if *self == Self::OFFLOADED { Allowed::WITHOUT_CODECS } else { Allowed::RERUNS }
     }
 
     fn only_on_request(&self) -> bool {

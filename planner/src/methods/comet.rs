@@ -7,7 +7,7 @@ use schema::{Bytes, Fidelity, Op, OpKind, Phase, TensorId, Trace};
 use simulator::{Policy, Treatment};
 
 use crate::method::{About, Method, needs_codec, needs_recompute};
-use crate::{Decided, Monitor, PlanError, Problem, Result};
+use crate::{Allowed, Decided, Monitor, PlanError, Problem, Result};
 
 pub use error::{ACCEPTABLE, LayerStatistics, UNIFORM, gradient_sigma, loss_weight};
 pub use refresh::{INTERVAL, Refresh};
@@ -70,6 +70,10 @@ impl Method for Comet {
             Ok(_) => Ok(Decided::about_feature_maps(problem, treatments, POLICY)),
             Err(cause) => Err(PlanError::from_infeasible(cause, kept)),
         }
+    }
+
+    fn uses(&self) -> Allowed {
+        Allowed { swap: false, ..Allowed::ALL }
     }
 
     fn needs_codecs(&self) -> bool {

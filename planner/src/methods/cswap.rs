@@ -8,7 +8,7 @@ use simulator::{GapId, Treatment};
 
 use crate::method::{About, Method, needs_codec, needs_swap};
 use crate::methods::vdnn::{POLICY, Vdnn, convolution_inputs};
-use crate::{Decided, Monitor, Problem, Result};
+use crate::{Allowed, Decided, Monitor, Problem, Result};
 
 pub use cost::SwapCost;
 pub use slide::{ParameterRange, Swapped};
@@ -59,6 +59,10 @@ impl Method for StaticCompression {
             Some(codec) => Treatment::SwapCompressed(codec),
             None => Treatment::Swap,
         }))
+    }
+
+    fn uses(&self) -> Allowed {
+        Allowed { recompute: false, ..Allowed::ALL }
     }
 }
 
@@ -132,6 +136,10 @@ impl Method for Cswap {
             };
             cheapest(problem, gap, &candidates)
         }))
+    }
+
+    fn uses(&self) -> Allowed {
+        Allowed { recompute: false, ..Allowed::ALL }
     }
 
     fn with_parameter(&self, parameter: u32) -> Option<Box<dyn Method>> {

@@ -9,7 +9,7 @@ use schema::{Bytes, Nanos};
 use simulator::{Policy, Step};
 
 use crate::method::{About, Method, needs_recompute};
-use crate::{Decided, Monitor, PlanError, Problem, Result};
+use crate::{Allowed, Decided, Monitor, PlanError, Problem, Result};
 
 /// DTR (Kirisame et al., ICLR 2021): a greedy online policy. Whenever an allocation does not fit,
 /// the tensor with the smallest `h` is evicted; an evicted tensor that is read is computed again,
@@ -71,6 +71,10 @@ impl Method for Dtr {
         needs_recompute(problem)?;
         let run = Self::run(problem, target)?;
         Ok(Decided::from_steps(problem, run.steps, Policy::EARLY))
+    }
+
+    fn uses(&self) -> Allowed {
+        Allowed::RERUNS
     }
 }
 

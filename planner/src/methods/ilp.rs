@@ -192,12 +192,8 @@ impl Method for Ilp {
         true
     }
 
-    fn restricts(&self, allowed: Allowed) -> Allowed {
-        Allowed {
-            swap: allowed.swap && self.swap,
-            recompute: allowed.recompute && self.recompute,
-            compress: allowed.compress && self.compress,
-        }
+    fn uses(&self) -> Allowed {
+        Allowed { swap: self.swap, recompute: self.recompute, compress: self.compress }
     }
 
     fn settings(&self) -> BTreeMap<String, String> {

@@ -9,7 +9,7 @@ use simulator::{Evaluator, GapId, Policy, Treatment};
 use crate::method::{About, Method};
 use crate::methods::SwapOpt;
 use crate::methods::swap_opt::{A_ROUND, Search};
-use crate::{Decided, Monitor, PlanError, Problem, Progress, Result};
+use crate::{Allowed, Decided, Monitor, PlanError, Problem, Progress, Result};
 
 /// PooCH (Ito et al.), complete: [`SwapOpt`](crate::methods::SwapOpt)'s classification into keep
 /// and swap, after which maps that are swapped turn to *recompute* by `r(X)` (section 4.4.3):
@@ -46,6 +46,10 @@ impl Method for Pooch {
             recompute_by_ratio(problem, &mut search.evaluator, &mut treatments, monitor)?;
         }
         Ok(Decided::about_feature_maps(problem, treatments, Policy::EARLY))
+    }
+
+    fn uses(&self) -> Allowed {
+        Allowed::WITHOUT_CODECS
     }
 
     fn includes(&self) -> Vec<Box<dyn Method>> {

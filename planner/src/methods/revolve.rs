@@ -5,7 +5,7 @@ use simulator::Policy;
 
 use crate::method::{About, Method, needs_recompute};
 use crate::methods::chain::{Chain, ChainOp, Keep, carry_out};
-use crate::{Decided, Monitor, PlanError, Problem, Result};
+use crate::{Allowed, Decided, Monitor, PlanError, Problem, Result};
 
 /// `revolve` (Griewank and Walther, Algorithm 799, ACM TOMS 2000): a chain of `l` stages is
 /// reversed with `c` checkpoints, the chain's input being the first, by as few forward runs of
@@ -59,6 +59,10 @@ impl Method for Revolve {
             (None, Some(cause)) => Err(PlanError::from_infeasible(cause, problem.budget)),
             (None, None) => unreachable!("one checkpoint was tried"),
         }
+    }
+
+    fn uses(&self) -> Allowed {
+        Allowed::RERUNS
     }
 }
 

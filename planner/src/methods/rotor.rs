@@ -8,7 +8,7 @@ use simulator::{Evaluator, Policy, Step};
 use crate::method::{About, Method, needs_recompute};
 use crate::methods::chain::{Chain, Costs, carry_out};
 use crate::methods::revolve;
-use crate::{Decided, Monitor, PlanError, Problem, Result};
+use crate::{Allowed, Decided, Monitor, PlanError, Problem, Result};
 
 pub(super) use programme::{Programme, SLOTS};
 
@@ -45,6 +45,10 @@ impl Method for Rotor {
         let mut evaluator = problem.evaluator(Policy::EARLY, target);
         let steps = most_slots_that_fit(problem, &chain, &programme, &mut evaluator)?;
         Ok(Decided::from_steps(problem, steps, Policy::EARLY))
+    }
+
+    fn uses(&self) -> Allowed {
+        Allowed::RERUNS
     }
 }
 

@@ -6,7 +6,7 @@ use simulator::{Evaluator, Policy, Step};
 use crate::method::{About, Method, needs_recompute, needs_swap};
 use crate::methods::chain::{Chain, ChainOp, Costs, carry_out};
 use crate::methods::rotor::{Programme, Rotor, SLOTS};
-use crate::{Decided, Monitor, PlanError, Problem, Progress, Result};
+use crate::{Allowed, Decided, Monitor, PlanError, Problem, Progress, Result};
 
 /// Rematerialisation and offload of a chain's stages together, after POFO (Beaumont et al.,
 /// "Efficient Combination of Rematerialization and Offloading for Training DNNs", NeurIPS 2021).
@@ -58,6 +58,10 @@ impl Method for RotorOffload {
             // Without a gain from offloading, what lacks is what lacks without it.
             None => Rotor.decide(problem, target, monitor),
         }
+    }
+
+    fn uses(&self) -> Allowed {
+        Allowed::WITHOUT_CODECS
     }
 
     fn includes(&self) -> Vec<Box<dyn Method>> {

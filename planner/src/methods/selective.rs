@@ -4,7 +4,7 @@ use schema::{Bytes, TensorId};
 use simulator::{GapId, Policy, Treatment};
 
 use crate::method::{About, Fastest, Method, needs_recompute};
-use crate::{Decided, Monitor, PlanError, Problem, Progress, Result};
+use crate::{Allowed, Decided, Monitor, PlanError, Problem, Progress, Result};
 
 /// Selective activation checkpointing as PyTorch's partitioner chooses it under a memory budget
 /// (`torch._functorch`, `activation_memory_budget` with the solver `dp`): which of the activations
@@ -65,6 +65,10 @@ impl Method for Selective {
         }
         let treatments = fastest.found(problem)?;
         Ok(Decided::about_feature_maps(problem, treatments, Policy::EARLY))
+    }
+
+    fn uses(&self) -> Allowed {
+        Allowed::RERUNS
     }
 }
 

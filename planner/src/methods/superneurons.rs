@@ -4,7 +4,7 @@ use schema::{Bytes, OpKind};
 use simulator::{Policy, PrefetchGate, Treatment};
 
 use crate::method::{About, Method, needs_recompute, needs_swap};
-use crate::{Decided, Monitor, PlanError, Problem, Result};
+use crate::{Allowed, Decided, Monitor, PlanError, Problem, Result};
 
 /// SuperNeurons' classification as PooCH section 5.2 states it: feature maps are kept from the
 /// output layer as long as they fit; of the others, those of convolutions are swapped and the
@@ -48,6 +48,10 @@ impl Method for SuperNeurons {
             }
         }
         Ok(Decided::about_feature_maps(problem, without(problem, enough), policy))
+    }
+
+    fn uses(&self) -> Allowed {
+        Allowed::WITHOUT_CODECS
     }
 }
 

@@ -5,7 +5,7 @@ use simulator::{Policy, PrefetchGate, Treatment};
 
 use crate::decided::all_feature_maps;
 use crate::method::{About, Method, needs_swap};
-use crate::{Decided, Monitor, Problem, Result};
+use crate::{Allowed, Decided, Monitor, Problem, Result};
 
 /// `swap-all` and `swap-all(w/o scheduling)` of PooCH section 5.1: all feature maps are swapped
 /// out after their last forward use. Scheduled, each comes back as early as memory allows
@@ -35,5 +35,9 @@ impl Method for SwapAll {
         let policy = Policy { prefetch, ..Policy::EARLY };
         let treatments = all_feature_maps(problem, Treatment::Swap);
         Ok(Decided::about_feature_maps(problem, treatments, policy))
+    }
+
+    fn uses(&self) -> Allowed {
+        Allowed::COPIES
     }
 }

@@ -9,7 +9,7 @@ use simulator::{Evaluator, GapId, Policy, Treatment};
 
 use crate::method::{About, Method, needs_swap};
 use crate::methods::{Exposed, SwapAll};
-use crate::{Decided, Monitor, PlanError, Problem, Progress, Result};
+use crate::{Allowed, Decided, Monitor, PlanError, Problem, Progress, Result};
 
 /// `swap-opt` of PooCH section 5.1: feature maps are kept or swapped, as section 4.4.2 decides.
 ///
@@ -42,6 +42,10 @@ impl Method for SwapOpt {
     fn decide(&self, problem: &Problem, target: Bytes, monitor: &dyn Monitor) -> Result<Decided> {
         let treatments = Search::new(problem, target, false, monitor)?.run()?;
         Ok(Decided::about_feature_maps(problem, treatments, Policy::EARLY))
+    }
+
+    fn uses(&self) -> Allowed {
+        Allowed::COPIES
     }
 
     fn includes(&self) -> Vec<Box<dyn Method>> {

@@ -5,7 +5,7 @@ use simulator::{Evaluator, GapId, Infeasible, Policy, Treatment};
 
 use crate::method::{About, Method, needs_swap};
 use crate::split_mix::SplitMix;
-use crate::{Decided, Monitor, PlanError, Problem, Progress, Result};
+use crate::{Allowed, Decided, Monitor, PlanError, Problem, Progress, Result};
 
 /// SwapAdvisor (Huang et al., ASPLOS 2020) searches jointly for the order of ops, the memory
 /// allocation and the swaps by a genetic algorithm whose fitness is the simulated time of an
@@ -70,6 +70,10 @@ impl Method for SwapAdvisor {
             Ok(_) => Ok(Decided::about_feature_maps(problem, treatments, Policy::EARLY)),
             Err(cause) => Err(PlanError::from_infeasible(cause, problem.budget)),
         }
+    }
+
+    fn uses(&self) -> Allowed {
+        Allowed::COPIES
     }
 }
 

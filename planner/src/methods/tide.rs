@@ -75,8 +75,7 @@ impl Method for Tide {
         let copies = problem.allowed.swap || problem.allowed.compress;
         if copies && recompute && best.time() == online {
             // With copies they seldom fit as they stand.
-            let alone = Allowed { swap: false, recompute, compress: false };
-            best.try_cuts(alone, fullest);
+            best.try_cuts(Allowed::RERUNS, fullest);
             if !problem.is_rough && best.time() == online {
                 // Where memory is short they do not either; reruns alone are searched for sooner than all.
                 best.search_alone();

@@ -5,7 +5,7 @@ use simulator::{GapId, OffloadStart, Policy, PrefetchGate, Treatment};
 
 use crate::decided::{all_feature_maps, with};
 use crate::method::{About, Method, needs_swap};
-use crate::{Decided, Monitor, Problem, Result};
+use crate::{Allowed, Decided, Monitor, Problem, Result};
 
 /// vDNN (Rhu et al., MICRO 2016). A feature map is offloaded while the last forward layer that
 /// reads it computes, and prefetched while the backward computation reaches the preceding
@@ -58,6 +58,10 @@ impl Method for Vdnn {
             Self::Dynamic => problem.keep_all(),
         };
         Ok(Decided::about_feature_maps(problem, treatments, POLICY))
+    }
+
+    fn uses(&self) -> Allowed {
+        Allowed::COPIES
     }
 
     fn includes(&self) -> Vec<Box<dyn Method>> {

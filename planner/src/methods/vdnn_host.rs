@@ -5,7 +5,7 @@ use simulator::{GapId, Treatment};
 
 use crate::method::{About, Method, needs_codec, needs_swap};
 use crate::methods::cswap::swap_what_fits;
-use crate::{Decided, Monitor, Problem, Result};
+use crate::{Allowed, Decided, Monitor, Problem, Result};
 
 /// vDNN++ (Shriram et al., IPDPS 2019), as CSWAP+ (section 6) implements it to compare with: what
 /// vDNN offloads, the inputs of convolutions, goes over the link as it is; on the host, 64 threads
@@ -52,5 +52,9 @@ impl Method for VdnnHost {
             Some(codec) => Treatment::SwapCompressedOnHost(codec),
             None => Treatment::Swap,
         }))
+    }
+
+    fn uses(&self) -> Allowed {
+        Allowed { recompute: false, ..Allowed::ALL }
     }
 }

@@ -63,8 +63,8 @@ impl Method for Zero {
         Some(self.0)
     }
 
-    fn restricts(&self, allowed: Allowed) -> Allowed {
-        Allowed { compress: false, ..allowed }
+    fn uses(&self) -> Allowed {
+        Allowed::WITHOUT_CODECS
     }
 
     fn only_on_request(&self) -> bool {

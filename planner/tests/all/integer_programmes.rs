@@ -47,7 +47,7 @@ fn each_programme_finds_its_optimum() {
         let case = format!("{} at {gigabytes} GB/s", method.name());
         let machine = machine(gigabytes);
         let problem = Problem::new(&trace, &machine, Bytes(2048));
-        let allowed = method.restricts(problem.allowed);
+        let allowed = problem.allowed.and(method.uses());
         let restricted = problem.restricted_to(allowed);
         let own =
             method.programmes(&restricted, problem.budget, None, &NoMonitor).expect("it decides");

@@ -47,19 +47,21 @@ impl Packed<'_> {
     pub fn try_less(&mut self) {
         let allowed = self.problem.allowed;
         if allowed.compress && (allowed.swap || allowed.recompute) {
-            let without = Allowed { compress: false, ..allowed };
-            self.search_sequences(without, self.fullest());
+            let without = allowed.and(Allowed::WITHOUT_CODECS);
+            if self.may_gain(without) {
+                self.search_sequences(without, self.fullest());
+            }
         }
-        if allowed.recompute && (allowed.swap || allowed.compress) && !self.had_alone {
+        let is_less = allowed.recompute && (allowed.swap || allowed.compress);
+        if is_less && !self.had_alone && self.may_gain(Allowed::RERUNS) {
             self.search_alone();
         }
     }
 
     /// Searches for sequences of reruns alone.
     pub fn search_alone(&mut self) {
-        let alone = Allowed { swap: false, recompute: true, compress: false };
         self.had_alone = true;
-        self.search_sequences(alone, self.fullest());
+        self.search_sequences(Allowed::RERUNS, self.fullest());
     }
 
     /// Tries what DTR runs again: slower than what a search finds, and there before it.
@@ -86,8 +88,13 @@ impl Packed<'_> {
             problem.most_weighed = MOST_WEIGHED;
         }
         let is_tried = |method: &dyn Method| !method.only_on_request() && method.name() != "tide";
-        let methods: Vec<_> =
-            crate::methods::all().into_iter().filter(|method| is_tried(method.as_ref())).collect();
+        let mut methods = crate::methods::all();
+        methods.retain(|method| is_tried(method.as_ref()));
+        if !is_long && !problem.is_rough {
+            let uses: Vec<Allowed> = methods.iter().map(|method| method.uses()).collect();
+            let may_gain = self.which_may_gain(&uses);
+            methods.retain(|method| may_gain.contains(&method.uses()));
+        }
         // Some take a hundred times as long as others.
         let decided: Vec<_> = (methods.par_iter().with_max_len(1))
             .map(|method| self.decided_until_worth(method.as_ref(), &problem))
@@ -99,8 +106,19 @@ impl Packed<'_> {
         self.others.truncate(BEGUN_FROM);
     }
 
+    /// Which of several ways to plan may make a faster plan than what is kept.
+    fn which_may_gain(&self, all: &[Allowed]) -> Vec<Allowed> {
+        let mut ways: Vec<Allowed> = Vec::new();
+        for allowed in all.iter().map(|uses| self.problem.allowed.and(*uses)) {
+            if !ways.contains(&allowed) {
+                ways.push(allowed);
+            }
+        }
+        ways.into_par_iter().filter(|allowed| self.may_gain(*allowed)).collect()
+    }
+
     fn decided_by(&self, method: &dyn Method, problem: &Problem, permille: u64) -> Result<Decided> {
-        let problem = problem.restricted_to(method.restricts(problem.allowed));
+        let problem = problem.restricted_to(problem.allowed.and(method.uses()));
         method.decide(&problem, share(self.target, permille), self.monitor)
     }
 

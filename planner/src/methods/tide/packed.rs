@@ -6,9 +6,10 @@ use simulator::{Infeasible, Treatment};
 
 use super::options::{Options, policy};
 use super::quick;
+use crate::bound::takes_at_least;
 use crate::fit::{lowered_in, share, shrunk};
 use crate::lower::{Effort, lower_with};
-use crate::{Decided, Monitor, PlanError, Problem, Result};
+use crate::{Allowed, Decided, Monitor, PlanError, Problem, Result};
 
 /// How often the first plan is made for less memory.
 const ROOMS: usize = 6;
@@ -187,6 +188,13 @@ impl<'a> Packed<'a> {
     /// The time of the fastest plan so far, all the time there is if there is none.
     pub fn time(&self) -> u64 {
         self.found.last().map_or(u64::MAX, |(best, _)| *best)
+    }
+
+    /// Whether a plan in which no more is done than this may be faster than what is kept, as far as cuts at two places say.
+    pub fn may_gain(&self, allowed: Allowed) -> bool {
+        let Some((best, _)) = self.found.last() else { return true };
+        let places = [self.problem.cuts().1, self.fullest()];
+        !takes_at_least(&self.problem.restricted_to(allowed), &places, Nanos(*best))
     }
 
     /// The decisions of the fastest plans, the fastest last, if there is any, or else some that may have
