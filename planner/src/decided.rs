@@ -1,7 +1,7 @@
 //! What a method decides.
 
-use schema::Bytes;
-use simulator::{GapId, Policy, Step, Treatment};
+use schema::{Bytes, Nanos};
+use simulator::{GapId, Infeasible, Policy, Step, Treatment};
 
 use crate::Problem;
 
@@ -55,6 +55,16 @@ impl Decided {
             None => (self.treatments.iter())
                 .any(|t| matches!(t, Treatment::SwapCompressed(_) | Treatment::Compress(_))),
         }
+    }
+
+    /// What they take in so much memory, if they fit byte for byte.
+    pub(crate) fn evaluated(&self, problem: &Problem, room: Bytes) -> Result<Nanos, Infeasible> {
+        let mut evaluator = problem.evaluator(self.policy, room);
+        let outcome = match &self.steps {
+            Some(steps) => evaluator.evaluate_steps(steps),
+            None => evaluator.evaluate(&self.treatments),
+        };
+        outcome.map(|outcome| outcome.iteration)
     }
 
     /// Decisions that an explicit schedule carries out. What becomes of a tensor in a gap is read

@@ -181,9 +181,5 @@ fn own_plan(
 /// little sooner than evaluated.
 fn is_no_faster(problem: &Problem, decided: &Decided, known: Nanos) -> bool {
     let is_as_evaluated = decided.steps.is_none() && !decided.as_recorded && !decided.compresses();
-    let evaluated = || {
-        let mut evaluator = problem.evaluator(decided.policy, problem.budget);
-        evaluator.evaluate(&decided.treatments).map(|outcome| outcome.iteration)
-    };
-    is_as_evaluated && evaluated().is_ok_and(|time| time >= known)
+    is_as_evaluated && decided.evaluated(problem, problem.budget).is_ok_and(|time| time >= known)
 }

@@ -179,6 +179,6 @@ impl Packed<'_> {
         if decided.as_recorded || has_lane {
             return Some(None);
         }
-        Some(Some(self.evaluated(decided).ok()?.0))
+        Some(Some(decided.evaluated(self.problem, self.target).ok()?.0))
     }
 }

@@ -134,21 +134,11 @@ impl<'a> Packed<'a> {
         }
     }
 
-    /// What decisions take, if they fit byte for byte.
-    pub(super) fn evaluated(&self, decided: &Decided) -> std::result::Result<Nanos, Infeasible> {
-        let mut evaluator = self.problem.evaluator(decided.policy, self.target);
-        let outcome = match &decided.steps {
-            Some(steps) => evaluator.evaluate_steps(steps),
-            None => evaluator.evaluate(&decided.treatments),
-        };
-        outcome.map(|outcome| outcome.iteration)
-    }
-
     /// What the plan of decisions takes, and the room in which they are lowered to it, where that would be found
     /// again. A rough one needs no addresses, unless it is as recorded, which is not evaluated.
     fn lowered(&self, decided: &Decided, effort: Effort) -> Result<(Nanos, Option<Bytes>)> {
         if self.problem.is_rough && !decided.as_recorded {
-            let time = self.evaluated(decided);
+            let time = decided.evaluated(self.problem, self.target);
             let time = time.map_err(|cause| PlanError::from_infeasible(cause, self.problem.budget));
             return Ok((time?, None));
         }
@@ -156,7 +146,7 @@ impl<'a> Packed<'a> {
             let plan = lower_with(self.problem, self.target, decided, effort)?;
             return Ok((plan.predicted.iteration, None));
         }
-        let (plan, room) = lowered_in(self.problem, self.target, decided)?;
+        let (plan, room) = lowered_in(self.problem, self.target, decided, Nanos(self.time()))?;
         let is_whole = self.target == self.problem.budget;
         Ok((plan.predicted.iteration, is_whole.then_some(room)))
     }
